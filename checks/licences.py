@@ -1,0 +1,67 @@
+"""Every locked dependency has a licence that fits ours, read from its installed metadata."""
+
+from __future__ import annotations
+
+import re
+from importlib import metadata
+
+from checks import ROOT, Verdict
+
+ALLOWED = frozenset(
+    {"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MPL-2.0", "PSF-2.0", "Unlicense", "Zlib"}
+)
+"""SPDX names of the licences that a dependency may have."""
+
+IN_OTHER_WORDS = {
+    "apache 2.0": "Apache-2.0",
+    "apache license 2.0": "Apache-2.0",
+    "apache license, version 2.0": "Apache-2.0",
+    "apache software license": "Apache-2.0",
+    "bsd license": "BSD-3-Clause",
+    "bsd": "BSD-3-Clause",
+    "isc license (iscl)": "ISC",
+    "mit license": "MIT",
+    "mozilla public license 2.0 (mpl 2.0)": "MPL-2.0",
+    "python software foundation license": "PSF-2.0",
+    "psf-2.0": "PSF-2.0",
+}
+"""How older metadata names the same licences."""
+
+ELSEWHERE_ONLY = {"colorama": "BSD-3-Clause", "httpx2-jsfetch": "BSD-3-Clause"}
+"""Packages that the lock holds for other platforms: not installed here, their licence as they state it."""
+
+
+def check() -> Verdict:
+    """Look up every package of requirements/dev.txt, which holds those of core.txt too."""
+    problems = []
+    lock = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
+    packages = re.findall(r"^([a-z0-9][a-z0-9._-]*)==", lock, re.MULTILINE)
+    for package in packages:
+        try:
+            stated = stated_licences(package)
+        except metadata.PackageNotFoundError:
+            if package in ELSEWHERE_ONLY:
+                stated = [ELSEWHERE_ONLY[package]]
+            else:
+                problems.append(f"{package} is locked but not installed: run this from the environment of `make test`")
+                continue
+        if not stated:
+            problems.append(f"{package} states no licence")
+        problems += [f"{package} has the licence {name!r}" for name in stated if name not in ALLOWED]
+    return Verdict(f"{len(packages)} packages", problems)
+
+
+def stated_licences(package: str) -> list[str]:
+    """The SPDX names that an installed package states; of alternatives (`OR`) one allowed name is enough."""
+    facts = metadata.metadata(package)
+    if "License-Expression" in facts:
+        return [name for part in facts["License-Expression"].split(" AND ") for name in choice(part)]
+    classifiers = [c.rpartition(" :: ")[2] for c in facts.get_all("Classifier") or [] if c.startswith("License :: ")]
+    names = [name for name in classifiers if name != "OSI Approved"] or facts.get_all("License") or []
+    return [IN_OTHER_WORDS.get(name.lower(), name) for name in names if name]
+
+
+def choice(alternatives: str) -> list[str]:
+    """One allowed name out of `A OR B`, all of them when none is allowed."""
+    names = [name.strip(" ()") for name in alternatives.split(" OR ")]
+    return next(([name] for name in names if name in ALLOWED), names)

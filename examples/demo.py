@@ -1,0 +1,88 @@
+"""The demo: a support agent fails at its task; the run is recorded, sealed, verified, replayed and shown.
+
+    python examples/demo.py
+
+No key and no network: the models are scripts on this project's own provider server, spoken to over real HTTP by the
+real OpenAI and Anthropic SDKs. The replay runs after that server has stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from support_world import script
+
+from worldline.testing.provider import Provider
+
+HERE = Path(__file__).parent
+AGENT = HERE / "support_agent.py"
+SHOP = Path(".worldline") / "demo-shop"
+FAKE_KEY = "sk-demo-" + "0123456789" * 2  # no key of anybody; it shows that keys stay out of the record
+
+
+def main() -> int:
+    """Run the acts in order; 0 when each ended as it should."""
+    shutil.rmtree(SHOP, ignore_errors=True)
+    environment = {
+        **os.environ,
+        "SUPPORT_SHOP": str(SHOP),
+        "OPENAI_API_KEY": FAKE_KEY,
+        "ANTHROPIC_API_KEY": FAKE_KEY + "-anthropic",
+    }
+    agent = [os.path.relpath(sys.executable), os.path.relpath(AGENT), "refund #812"]
+    with Provider(script) as provider:
+        environment |= {"OPENAI_BASE_URL": provider.openai_url, "ANTHROPIC_BASE_URL": provider.anthropic_url}
+        title("1. Record: an ordinary agent, its model calls and tools heard, its run sealed at the end")
+        recorded = worldline(["record", "--task", "refund #812", "--", *agent], environment)
+        asked, connections = len(provider.requests), provider.connections
+        line(f"the provider answered {asked} requests; one of them with a 429 that the SDK retried")
+    title("2. Verify: is the record what was written?")
+    verified = worldline(["verify", "latest"], environment)
+    title("3. Replay: the same agent again. The provider is stopped, the keys are gone")
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        environment.pop(name)
+    paid = ledger()
+    replayed = worldline(["replay", "latest", "--", *agent], environment)
+    line(f"connections to the provider: {provider.connections - connections}; refunds paid again: {ledger() - paid}")
+    title("4. Show: which step did what")
+    shown = worldline(["show", "latest"], environment)
+    title("Next")
+    command = os.path.relpath(Path(sys.executable).parent / "worldline")
+    line(f"{command} show latest --step 4          what the model said and did there")
+    line(f"{command} replay latest                 rebuild every model request from the log, nothing runs")
+    line(f"{command} record -- python agent.py     your own agent, unchanged")
+    good = (recorded, verified, replayed, shown) == (1, 0, 0, 0) and ledger() == paid
+    return 0 if good else 1
+
+
+def worldline(arguments: list[str], environment: dict[str, str]) -> int:
+    """Run the command line as a user would; its exit code."""
+    shown = " ".join(f'"{word}"' if " " in word or "#" in word else word for word in arguments)
+    line(f"$ worldline {shown}")
+    command = [sys.executable, "-m", "worldline", *arguments]
+    return subprocess.run(command, env=environment, check=False).returncode
+
+
+def ledger() -> int:
+    """How many refunds the shop has paid."""
+    books = json.loads((SHOP / "shop.json").read_text(encoding="utf-8"))
+    return len(books["refunds"])
+
+
+def title(text: str) -> None:
+    """An act begins."""
+    line(f"\n=== {text}\n")
+
+
+def line(text: str) -> None:
+    """Print one line at once, so that it stands before what a command prints."""
+    print(text, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

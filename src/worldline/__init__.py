@@ -1,0 +1,80 @@
+"""Worldline: the flight recorder and time machine for AI agents.
+
+    import worldline as wl
+
+    @wl.tool(effect="pure")
+    def lookup(order: int) -> dict: ...
+
+    with wl.record("runs/", task="refund #812") as run:
+        client = run.wrap(OpenAI())
+        ...
+
+    wl.open("latest", "runs/").replay(agent).equivalent
+
+Names are loaded when they are first used, so that `import worldline` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "ActiveRun": "worldline.seams.active",
+    "ReplayReport": "worldline.engine.replay",
+    "Run": "worldline.run",
+    "Step": "worldline.engine.steps",
+    "WorldlineError": "worldline.errors",
+    "current": "worldline.seams.active",
+    "now": "worldline.seams.api",
+    "observe": "worldline.seams.api",
+    "open": "worldline.run",
+    "outcome": "worldline.seams.api",
+    "permission": "worldline.seams.api",
+    "record": "worldline.seams.api",
+    "rng": "worldline.seams.api",
+    "step": "worldline.seams.api",
+    "tool": "worldline.seams.api",
+    "uuid": "worldline.seams.api",
+}
+
+__all__ = [
+    "ActiveRun",
+    "ReplayReport",
+    "Run",
+    "Step",
+    "WorldlineError",
+    "__version__",
+    "current",
+    "now",
+    "observe",
+    "open",
+    "outcome",
+    "permission",
+    "record",
+    "rng",
+    "step",
+    "tool",
+    "uuid",
+]
+
+if TYPE_CHECKING:
+    from worldline.engine.replay import ReplayReport
+    from worldline.engine.steps import Step
+    from worldline.errors import WorldlineError
+    from worldline.run import Run, open  # noqa: A004 - the public verb, `worldline.open`
+    from worldline.seams.active import ActiveRun, current
+    from worldline.seams.api import now, observe, outcome, permission, record, rng, step, tool, uuid
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'worldline' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

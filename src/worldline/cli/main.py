@@ -1,0 +1,92 @@
+"""The `worldline` command: finds a verb's file, runs it, and turns errors into one line and an exit code.
+
+Exit codes: 0 ok, 1 diverged or not verified, 2 budget or turn cap, 3 ineligible or refused, 4 harness error, 64 usage.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from worldline import __version__
+from worldline.cli import render
+from worldline.errors import WorldlineError
+
+USAGE = 64
+VERBS = {
+    "record": "Record a command: every model call and wrapped tool, sealed at its end.",
+    "list": "List the runs of a store.",
+    "show": "Show a run step by step.",
+    "verify": "Is the record what was written? Five verdicts.",
+    "replay": "Replay a run from its record; nothing goes out.",
+}
+
+
+class Verbs(click.Group):
+    """Loads a verb's file when it is asked for, so that `--help` and short verbs stay fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The verbs in the order in which people meet them."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """The verb's command."""
+        if name not in VERBS:
+            return None
+        module = importlib.import_module(f"worldline.cli.{name}_verb")
+        command: click.Command = module.command
+        command.short_help = VERBS[name]
+        return command
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, message="worldline %(version)s")
+def cli() -> None:
+    """The flight recorder and time machine for AI agents.
+
+    \b
+    worldline record --task "refund #812" -- python agent.py
+    worldline show latest
+    worldline verify latest
+    worldline replay latest -- python agent.py
+    """
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command line and exit. What is raised becomes one line on stderr and its exit code."""
+    wants_json = "--json" in _before_command(sys.argv[1:] if args is None else args)
+    try:
+        code = cli.main(args=args, prog_name="worldline", standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        render.failure(error.format_message(), wants_json, "usage", hint=_help_of(error))
+        sys.exit(USAGE)
+    except WorldlineError as error:
+        render.failure(str(error), wants_json, error.kind, error.facts)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read us has left; nothing more can be said
+        sys.exit(0)
+    except PermissionError as error:
+        render.failure(f"no permission: {error.filename}", wants_json, "permission", {"path": str(error.filename)})
+        sys.exit(4)
+    except OSError as error:
+        render.failure(
+            f"{error.strerror}: {error.filename or ''}".rstrip(": "), wants_json, "os", {"errno": error.errno}
+        )
+        sys.exit(4)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _before_command(args: list[str]) -> list[str]:
+    """The words that are ours, not the recorded command's."""
+    return args[: args.index("--")] if "--" in args else args
+
+
+def _help_of(error: click.ClickException) -> str | None:
+    context: Any = getattr(error, "ctx", None)
+    return f"{context.command_path} --help" if context is not None else None

@@ -1,0 +1,32 @@
+"""Options that several verbs share, and how a verb finds its run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from worldline.store.catalog import default_store, find
+from worldline.store.recording import Recording
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else, to stdout."
+)
+store_option = click.option(
+    "--store",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="WORLDLINE_STORE",
+    help="Where runs are looked up by id.  [default: .worldline/runs of this folder or one above]",
+)
+run_argument = click.argument("run")
+command_argument = click.argument("command", nargs=-1, type=click.UNPROCESSED)
+PASS_THROUGH = {"ignore_unknown_options": False, "allow_interspersed_args": True}
+
+
+def recording_of(run: str, store: Path | None) -> Recording:
+    """The recording that a RUN argument names: a path, an id or a part of it, `latest`."""
+    return find(run, default_store(store))

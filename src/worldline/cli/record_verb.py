@@ -1,0 +1,181 @@
+"""`worldline record -- CMD`: run a command with every model call and wrapped tool recorded, then seal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from worldline.cli import render
+from worldline.cli.options import json_option, store_option
+from worldline.engine.cassette import Cassette
+from worldline.engine.recorder import Spec
+from worldline.engine.steps import steps
+from worldline.errors import UsageError, WorldlineError
+from worldline.model.ids import short
+from worldline.seams import process
+from worldline.seams.environment import check_command, described_agent, provider_keys
+from worldline.seams.session import RecordingSession
+from worldline.store.catalog import default_store, find
+from worldline.store.recording import Recording
+from worldline.store.vault import MIN_LENGTH
+
+HARNESS_ERROR = 4
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  worldline record -- python agent.py
+  worldline record --task "refund #812" --secret-env SHOP_TOKEN -- python agent.py --order 812
+  worldline record --continue latest -- python agent.py"""
+)
+@click.option("--out", "out", type=click.Path(file_okay=False, path_type=Path), help="The store to record into.")
+@click.option("--task", help="What the run is about, in words.")
+@click.option(
+    "--capture",
+    type=click.Choice(["full", "refs"]),
+    default="full",
+    show_default=True,
+    help="full: contents are kept and the run can be replayed; refs: sizes and keyed commitments only.",
+)
+@click.option(
+    "--secret-env",
+    "secret_env",
+    multiple=True,
+    metavar="NAME",
+    help="A variable whose value must never be written. Providers' keys are held back without being named.",
+)
+@click.option(
+    "--secrets",
+    "policy",
+    type=click.Choice(["redact", "stop"]),
+    default="redact",
+    show_default=True,
+    help="redact: a secret becomes a marker and the run goes on; stop: the run ends before it is written.",
+)
+@click.option("--continue", "continues", metavar="RUN", help="Record the next attempt of this run's session.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The proxy's port.  [default: a free one]")
+@json_option
+@store_option
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True, metavar="-- CMD...")
+def command(
+    out: Path | None,
+    task: str | None,
+    capture: str,
+    secret_env: tuple[str, ...],
+    policy: str,
+    continues: str | None,
+    port: int,
+    as_json: bool,
+    store: Path | None,
+    command: tuple[str, ...],
+) -> int:
+    """Record a command: every model call of any SDK and every wrapped tool, in any language.
+
+    Base URLs of the providers are set for the command; an existing one becomes the upstream. The run is sealed at its
+    end. Exits with the command's own code; the last line on stderr is the recording's path.
+    """
+    check_command(command)
+    where = out or store or default_store()
+    spec = Spec(
+        store=where,
+        task=task,
+        agent=described_agent(command),
+        secrets=_secrets(secret_env),
+        policy=policy,
+        capture=capture,
+        **(_continued(find(continues, where)) if continues else {}),
+    )
+    session = RecordingSession(spec, os.environ, port)
+    return _run(session, command, as_json)
+
+
+def _secrets(names: tuple[str, ...]) -> dict[str, str]:
+    secrets = provider_keys(os.environ, MIN_LENGTH)
+    for name in names:
+        if not os.environ.get(name):
+            raise UsageError(f"--secret-env {name}: the variable is not set", name=name)
+        secrets[name] = os.environ[name]
+    return secrets
+
+
+def _continued(recording: Recording) -> dict[str, Any]:
+    """The part of a spec that makes the next attempt: of the same run while nothing is published, else a new run."""
+    header = recording.header
+    link = {"run": header.data["run"], "attempt": header.data["attempt"], "h": header.h}
+    same_run = recording.run_directory if recording.published is None else None
+    return {"session": header.data["session"], "run": same_run, "continues": link}
+
+
+def _run(session: RecordingSession, command: tuple[str, ...], as_json: bool) -> int:
+    recorder = session.recorder
+    held = len(recorder.vault.labels)
+    secrets = f"   {held} secret{'s' if held != 1 else ''} held back" if held else ""
+    render.verdict("live", f"recording {short(recorder.run)}   proxy 127.0.0.1:{session.proxy.port}{secrets}", err=True)
+    ticks = 0
+
+    def tick() -> str | None:
+        nonlocal ticks
+        ticks += 1
+        broken = recorder.broken
+        if broken is None and ticks % 4 == 1:
+            recorder.progress()
+        return str(broken) if broken else None
+
+    ended: process.Ended | None = None
+    failure: WorldlineError | None = None
+    try:
+        stdout = sys.stderr if as_json else None
+        ended = process.run(command, session.environment(), stdout, tick)
+        recorder.outcome = {**ended.outcome(), **recorder.outcome}
+    except WorldlineError as error:
+        recorder.outcome["outcome"], failure = "failed", error
+    path, failure = _seal(session, ended, failure)
+    _say(session, path, ended, as_json)
+    if failure is not None:
+        render.failure(str(failure), False, failure.kind)
+        render.line(str(path), err=True)
+        return HARNESS_ERROR
+    assert ended is not None
+    render.line(str(path), err=True)
+    return ended.code
+
+
+def _seal(
+    session: RecordingSession, ended: process.Ended | None, failure: WorldlineError | None
+) -> tuple[Path, WorldlineError | None]:
+    recorder = session.recorder
+    stopped = recorder.stopped
+    interrupted = ended.interrupted_by if ended else None
+    reason = f"interrupted by {interrupted}" if interrupted else str(failure) if failure else None
+    try:
+        return session.close("partial" if reason else "complete", reason), failure or stopped
+    except WorldlineError as error:
+        session.leave()
+        return recorder.run_directory, failure or stopped or error
+
+
+def _say(session: RecordingSession, path: Path, ended: process.Ended | None, as_json: bool) -> None:
+    recorder = session.recorder
+    summary = {**recorder.summary(), **recorder.outcome}
+    if as_json:
+        disposition = Recording(recorder.attempt).disposition
+        render.emit_json(
+            {**summary, "path": str(path), "disposition": disposition, "redactions": recorder.vault.redactions}
+        )
+        return
+    for step in steps(Cassette(Recording(recorder.attempt))):
+        render.line(render.step_line(step), err=True)
+    outcome = str(summary.get("outcome"))
+    code = f" (exit {ended.code})" if ended and ended.code else ""
+    tokens = sum(summary["tokens"].values())
+    sealed = "sealed, unsigned" if recorder.sealed else "not sealed"
+    facts = f"{summary['steps']} steps   {render.duration(summary['seconds'])}   {tokens:,} tok   {sealed}"
+    render.verdict("ok" if outcome == "succeeded" else "failed", f"{outcome}{code}   {facts}", err=True)
+    name = short(recorder.run)
+    again = " ".join(recorder.spec.agent["command"])
+    render.line(f"  worldline show {name}    worldline verify {name}    worldline replay {name} -- {again}", err=True)

@@ -1,0 +1,110 @@
+"""`worldline replay RUN [-- CMD]`: rebuild every context, or run the agent again with every crossing served."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from worldline.cli import render
+from worldline.cli.options import json_option, recording_of, run_argument, store_option
+from worldline.engine.replay import ReplayReport, inspect
+from worldline.errors import Ineligible
+from worldline.seams import process
+from worldline.seams.environment import check_command
+from worldline.seams.session import ReplaySession
+from worldline.store.recording import Recording
+
+DIVERGED, INELIGIBLE = 1, 3
+CODES = {"equivalent": 0, "prefix-equivalent": 0, "diverged": DIVERGED, "ineligible": INELIGIBLE}
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  worldline replay latest
+  worldline replay 7f3a -- python agent.py
+  worldline replay 7f3a --tools run --json -- python agent.py"""
+)
+@run_argument
+@click.option(
+    "--tools",
+    type=click.Choice(["refuse", "run"]),
+    default="refuse",
+    show_default=True,
+    help="Tools that ran outside the recording would run again: refuse the replay, or let them.",
+)
+@json_option
+@store_option
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD...]")
+def command(run: str, tools: str, as_json: bool, store: Path | None, command: tuple[str, ...]) -> int:
+    """Replay a run. Nothing goes out: a call that the record does not have is refused.
+
+    Without a command, every model request is rebuilt from the log and its hash compared. With one, the agent runs
+    again and every crossing is served. Exits with 1 where it diverged, 3 where the record cannot be replayed.
+    """
+    recording = recording_of(run, store)
+    child: process.Ended | None = None
+    if command:
+        check_command(command)
+        report, child = _redrive(recording, command, tools, as_json)
+    else:
+        report = inspect(recording)
+    if as_json:
+        render.emit_json(report.to_json())
+    else:
+        _say(report, child)
+    return CODES[report.verdict]
+
+
+def _redrive(
+    recording: Recording, command: tuple[str, ...], tools: str, as_json: bool
+) -> tuple[ReplayReport, process.Ended | None]:
+    try:
+        session = ReplaySession(recording, os.environ, tools=tools)
+    except Ineligible as error:
+        return ReplayReport(verdict="ineligible", reasons=error.facts["reasons"]), None
+    try:
+        ended = process.run(command, session.environment(), sys.stderr if as_json else None)
+    finally:
+        report = session.close()
+    return report, ended
+
+
+def _say(report: ReplayReport, child: process.Ended | None) -> None:
+    if report.verdict == "ineligible":
+        render.verdict("failed", "ineligible")
+        for reason in report.reasons:
+            render.line(f"  {reason}")
+        return
+    if report.divergence is not None:
+        _say_divergence(report)
+        return
+    partial = "   (the record is partial)" if report.verdict == "prefix-equivalent" else ""
+    if report.level == "L0":
+        render.verdict(
+            "ok", f"{report.verdict}   {report.contexts} contexts rebuilt, all hashes met, nothing was run{partial}"
+        )
+        return
+    live = "0 live, provider never contacted"
+    render.verdict(
+        "ok", f"{report.verdict}   {report.served} exchanges served, {live}   (projection {report.projection}){partial}"
+    )
+    if child is not None and child.code:
+        render.line(f"  the command ended with {child.code}")
+    if report.relaxed:
+        render.line(f"  {report.relaxed} concurrent answers left in another order than recorded")
+
+
+def _say_divergence(report: ReplayReport) -> None:
+    found = report.divergence
+    assert found is not None
+    render.verdict("failed", f"diverged ({found.kind})   {found.name}, seq {found.seq}, {found.call}")
+    render.line(f"  {found.path}")
+    render.line(f"  - {render.shorten(repr(found.recorded), render.WIDTH)}")
+    render.line(f"  + {render.shorten(repr(found.actual), render.WIDTH)}")
+    if found.hint:
+        render.line(f"  {found.hint}")
+    render.line(f"  {report.served} exchanges were served before and after it")

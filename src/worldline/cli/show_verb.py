@@ -1,0 +1,129 @@
+"""`worldline show RUN`: a run step by step, whatever its state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from worldline.cli import render
+from worldline.cli.options import json_option, recording_of, run_argument, store_option
+from worldline.engine.cassette import Cassette
+from worldline.engine.steps import Step, steps
+from worldline.errors import UsageError
+from worldline.model.ids import short
+from worldline.store.recording import Recording
+
+PREVIEW = 400
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  worldline show latest
+  worldline show 7f3a --step 2
+  worldline show runs/run_01k... --json"""
+)
+@run_argument
+@click.option("--step", "number", type=int, help="Show this step in full.")
+@json_option
+@store_option
+def command(run: str, number: int | None, as_json: bool, store: Path | None) -> int:
+    """Show a run step by step: what the model decided, which tools ran, how it ended.
+
+    Opens the longest good content of a damaged or running record too, and says what is wrong with it.
+    """
+    recording = recording_of(run, store)
+    folded = steps(Cassette(recording))
+    if number is not None and not 0 <= number < len(folded):
+        raise UsageError(f"no step {number}: the run has {len(folded)}, counted from 0", step=number)
+    chosen = folded if number is None else [folded[number]]
+    if as_json:
+        render.emit_json({**_facts(recording), "steps": chosen, "problems": recording.damages})
+        return 0
+    if number is None:
+        _overview(recording, folded)
+    else:
+        _full(chosen[0])
+    return 0
+
+
+def _facts(recording: Recording) -> dict[str, Any]:
+    header, summary = recording.header.data, recording.summary
+    manifest = recording.manifest
+    return {
+        "run": header["run"],
+        "attempt": header["attempt"],
+        "session": header["session"],
+        "path": str(recording.path),
+        "task": header["task"]["text"],
+        "disposition": recording.disposition,
+        "outcome": summary.get("outcome"),
+        "exit": summary.get("exit"),
+        "reward": summary.get("reward"),
+        "started": int(header["t0_wall"]) / 1e9,
+        "seconds": summary.get("seconds"),
+        "capture": header["capture"],
+        "agent": header["agent"],
+        "coverage": manifest.coverage if manifest else None,
+        "fingerprint": recording.fingerprint,
+    }
+
+
+def _overview(recording: Recording, folded: list[Step]) -> None:
+    facts = _facts(recording)
+    task = f'   "{facts["task"]}"' if facts["task"] else ""
+    render.line(f"{short(facts['run'])}   {render.when(facts['started'])}{task}")
+    for step in folded:
+        render.line(render.step_line(step))
+    _ending(recording, facts, len(folded))
+    for damage in recording.damages[:5]:
+        render.verdict(
+            "failed", f"{damage.kind} at row {damage.seq} ({damage.file}, byte {damage.offset:,}): {damage.detail}"
+        )
+    outside = (facts["coverage"] or {}).get("tools", {}).get("outside", {})
+    if outside:
+        ran = ", ".join(f"{name} x{count}" for name, count in outside.items())
+        render.verdict("warn", f"ran outside the recording: {ran}; a replay would run them again")
+    render.line(f"  worldline show {short(facts['run'])} --step 0    worldline verify {short(facts['run'])}")
+
+
+def _ending(recording: Recording, facts: dict[str, Any], count: int) -> None:
+    state, outcome = facts["disposition"], facts["outcome"] or "unknown"
+    steps_text = f"{count} step{'' if count == 1 else 's'}"
+    if state == "complete":
+        code = f" (exit {facts['exit']})" if facts["exit"] else ""
+        mark = {"succeeded": "ok", "failed": "failed"}.get(outcome, "none")
+        render.verdict(mark, f"{outcome}{code}   {steps_text}   {render.duration(facts['seconds'])}")
+    elif state == "running":
+        render.verdict("live", f"running   {steps_text} so far")
+    else:
+        reason = recording.manifest.reason if recording.manifest else "its writer died before sealing it"
+        render.verdict("warn", f"{state}   {steps_text}   {reason or ''}")
+
+
+def _full(step: Step) -> None:
+    render.line(f"step {step.index}   seq {step.seq}   {step.model or step.name or ''}   lane {step.lane}")
+    for name, text in (("thought", step.reasoning), ("says", step.text), ("error", step.error or "")):
+        if text:
+            _block(name, text)
+    for call in step.calls:
+        render.line(f"  {call.name}   {call.id or ''}   {call.ran}" + (f"   {call.effect}" if call.effect else ""))
+        _block("  arguments", call.arguments)
+        if call.error:
+            _block("  error", call.error)
+        if call.result is not None:
+            _block("  result", call.result)
+    for permission in step.permissions:
+        render.line(f"  permission {permission['src']}: {msgspec.json.encode(permission).decode()}")
+
+
+def _block(name: str, text: str) -> None:
+    shown = text[:PREVIEW]
+    cut = f"  … {PREVIEW:,} of {len(text):,} characters; --json has all" if len(text) > PREVIEW else ""
+    for index, part in enumerate(shown.splitlines() or [""]):
+        render.line(f"  {name if index == 0 else '':<11} {part}")
+    if cut:
+        render.line(f"  {'':<11}{cut}")

@@ -1,0 +1,1 @@
+"""Time: the only layer that decides whether a crossing is live, recorded or mocked."""

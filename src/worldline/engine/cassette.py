@@ -1,0 +1,166 @@
+"""The cassette: the exchanges of a recording, ready to be served. An exchange is one crossing, started and finished.
+
+It is a fold over the log and holds what serving needs: keys, order, answers. Request bodies are rebuilt only when a
+divergence has to be explained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from worldline.engine.boundary import Served
+from worldline.engine.content import JSON, Content
+from worldline.errors import Ineligible
+from worldline.model.chain import ContextReader, context_hash
+from worldline.model.events import Event
+from worldline.store.recording import Recording
+
+
+class Exchange(msgspec.Struct):
+    """One crossing of the record. `finished` is the seq of its finished row, None where its end is unknown."""
+
+    call: str
+    kind: str
+    name: str
+    key: str
+    lane: str
+    started: int
+    parent: str | None
+    start_data: dict[str, Any]
+    start_t: int
+    finished: int | None = None
+    end_t: int | None = None
+    data: dict[str, Any] = {}
+    chunks: list[dict[str, Any]] = []
+    instant: bool = False  # a sample: one row is both start and finish
+
+    @property
+    def end(self) -> float:
+        """Its place in the finishing order; an unknown one never finished."""
+        return float("inf") if self.finished is None else self.finished
+
+
+class Cassette:
+    """The exchanges of a recording, in starting order. `rebuilt` counts the requests whose context hash was met."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.exchanges: list[Exchange] = []
+        self.by_call: dict[str, Exchange] = {}
+        self.notes: list[Event] = []  # markers and permissions, in order
+        self.last_seq = 0
+        self._bodies: dict[str, bytes] | None = None
+        for event in recording.events():
+            self._fold(event)
+
+    def _fold(self, event: Event) -> None:
+        self.last_seq = event.seq
+        call = event.call
+        if call is None:
+            if event.kind in ("marker", "permission"):
+                self.notes.append(event)
+            return
+        if "key" in event.keys:
+            instant = event.name == "observation/sample"
+            exchange = Exchange(
+                call=call,
+                kind=event.kind,
+                name=str(event.data.get("name")),
+                key=event.keys["key"],
+                lane=event.lane,
+                started=event.seq,
+                parent=event.keys.get("parent_id"),
+                start_data=event.data,
+                start_t=event.t,
+                chunks=[],
+                instant=instant,
+            )
+            self.exchanges.append(exchange)
+            self.by_call[call] = exchange
+            if not instant:
+                return
+        exchange = self.by_call[call]
+        if event.name == "decision/chunk":
+            exchange.chunks.append(event.data)
+        elif event.name != "meta/unknown":
+            exchange.finished, exchange.end_t, exchange.data = event.seq, event.t, event.data
+
+    def body(self, exchange: Exchange) -> bytes:
+        """The recorded body of a response, whole."""
+        parts = [self.recording.content(row["body"]) for row in (*exchange.chunks, exchange.data) if "body" in row]
+        return b"".join(parts)
+
+    def pieces(self, exchange: Exchange) -> list[tuple[bytes, bool]]:
+        """The recorded body of a response as its transfer chunks; a last piece without its border says False."""
+        body, at, pieces = self.body(exchange), 0, []
+        for row in (*exchange.chunks, exchange.data):
+            for size, _ in self.recording.loaded(row.get("pieces", [])):
+                pieces.append((body[at : at + size], True))
+                at += size
+        if at < len(body):
+            pieces.append((body[at:], False))
+        return pieces
+
+    def inputs(self, exchange: Exchange) -> Any:
+        """What the key was made of, as data: a tool's arguments, or a request's method, path and query."""
+        data = exchange.start_data
+        return self.recording.value(data["arguments"]) if "arguments" in data else data.get("inputs", {})
+
+    def request(self, exchange: Exchange) -> bytes:
+        """The body of a request, rebuilt from its context."""
+        if self._bodies is None:
+            self._bodies = {call: body for call, body, _ in rebuild(self.recording)}
+        return self._bodies.get(exchange.call, b"")
+
+
+class Answer(Served):
+    """A recorded exchange on its way out. `release` is given by the matcher, which knows the order."""
+
+    def __init__(self, cassette: Cassette, exchange: Exchange, release: Any) -> None:
+        self.call = exchange.call
+        self.exchange = exchange
+        self.data: Mapping[str, Any] = exchange.data
+        self._cassette = cassette
+        self._release = release
+
+    def content(self) -> Content | None:
+        """The recorded result. Raises `Ineligible` where the record could not carry it."""
+        if "error" in self.data:
+            return None
+        if "unrecordable" in self.data:
+            lost = self.data["unrecordable"]
+            what = f"{lost['type']} at {lost['path']}"
+            raise Ineligible(
+                f"the result of {self.exchange.name} ({self.call}) is not in the record: {what}",
+                reasons=[f"{self.exchange.name} returned {what}: return plain data"],
+            )
+        return _content(self._cassette.recording, self.data.get("result"))
+
+    def pieces(self) -> list[tuple[bytes, bool]]:
+        """The recorded body of a response."""
+        return self._cassette.pieces(self.exchange)
+
+    def release(self) -> None:
+        """Wait for this answer's turn."""
+        self._release(self.exchange)
+
+
+def _content(recording: Recording, form: Any) -> Content:
+    if isinstance(form, dict) and "$blob" in form:
+        return Content(recording.content(form), form["$blob"]["type"])
+    return Content(msgspec.json.encode(form), JSON)
+
+
+def rebuild(recording: Recording) -> Iterator[tuple[str, bytes, bool]]:
+    """Every request of a recording: (call, body, whether its `context_hash` is met). This is replay level 0."""
+    reader = ContextReader(recording.content, recording.loaded)
+    for event in recording.events():
+        if event.name != "decision/request" or "body" not in event.data:
+            continue
+        form = recording.loaded(event.data["body"])
+        if "context_hash" in form:
+            body = reader.rebuild(str(event.call), form)
+            yield str(event.call), body, context_hash(body) == form["context_hash"]

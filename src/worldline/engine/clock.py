@@ -1,0 +1,79 @@
+"""The one source of time, ids and randomness: everything else asks here, so tests and replays can see what is used."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+import uuid
+
+from worldline.model import ids
+
+Generator = random.Random
+"""The type of a reproducible generator, for annotations in modules that may not import `random`."""
+
+
+def wall_ns() -> int:
+    """Unix time in ns. It may step; never subtract two of them."""
+    return time.time_ns()
+
+
+def monotonic_ns() -> int:
+    """A clock that never steps, in ns from an arbitrary start of this process's host."""
+    return time.monotonic_ns()
+
+
+def timezone() -> str:
+    """The local time zone's abbreviation."""
+    return time.tzname[0]
+
+
+def new_id(prefix: str) -> str:
+    """A fresh id that sorts by time (`model.ids`)."""
+    return ids.spell(prefix, wall_ns() // 1_000_000, secrets.randbits(80))
+
+
+def nonce() -> str:
+    """128 random bits in hex."""
+    return secrets.token_hex(16)
+
+
+def key() -> bytes:
+    """32 random bytes for keyed digests."""
+    return secrets.token_bytes(32)
+
+
+def token() -> str:
+    """A word that strangers cannot guess, safe in a URL."""
+    return secrets.token_urlsafe(18)
+
+
+def new_seed() -> int:
+    """A seed of 53 random bits: an integer that every JSON reader reads exactly."""
+    return secrets.randbits(53)
+
+
+def generator(seed: int) -> Generator:
+    """A reproducible generator for agents that ask for one. Not for secrets."""
+    return Generator(seed)
+
+
+def new_uuid() -> str:
+    """A random UUID (version 4)."""
+    return str(uuid.uuid4())
+
+
+class RunClock:
+    """Nanoseconds since a run began, on the writer's monotonic clock."""
+
+    def __init__(self) -> None:
+        self.wall_ns = wall_ns()
+        self.start_ns = monotonic_ns()
+
+    def __call__(self) -> int:
+        """The nanoseconds so far."""
+        return monotonic_ns() - self.start_ns
+
+    def drift_ns(self) -> int:
+        """How far the wall clock has moved away from the monotonic one since the start: a step shows here."""
+        return wall_ns() - self.wall_ns - self()

@@ -1,0 +1,70 @@
+"""Content: a value on its way into the record, encoded once, and the way back.
+
+What nests too deep for a row travels in the flat form of `model.values`; both are JSON text with a media type.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import msgspec
+
+from worldline.model import values
+from worldline.model.events import encode_json
+from worldline.store.recording import DEEP
+from worldline.store.vault import Vault
+
+JSON = "application/json"
+
+
+class Content(msgspec.Struct, frozen=True):
+    """Encoded JSON and its media type."""
+
+    data: bytes
+    media_type: str = JSON
+
+    @classmethod
+    def of(cls, value: Any) -> Content:
+        """Encode a Python value. Raises `ValueRefused` with the path of what no record can carry."""
+        try:
+            return cls(encode_json(values.plain(value)))
+        except (values.TooDeep, RecursionError):
+            return cls(encode_json(values.flatten(value)), DEEP)
+
+    def value(self) -> Any:
+        """The Python value."""
+        decoded = msgspec.json.decode(self.data)
+        return values.unflatten(decoded) if self.media_type == DEEP else values.restore(decoded)
+
+    @staticmethod
+    def text(data: bytes) -> Any:
+        """Bytes as a row carries them: a string where they are UTF-8 that JSON does not blow up, else `$b64`."""
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            return {"$b64": base64.b64encode(data).decode("ascii")}
+        control = sum(map(data.count, _ESCAPED_LONG)) if len(data) > 64 else 0
+        return {"$b64": base64.b64encode(data).decode("ascii")} if control * 8 > len(data) else text
+
+
+_ESCAPED_LONG = [bytes([code]) for code in range(32) if code not in b"\b\t\n\f\r"]
+
+
+def redact_escaped(data: bytes, vault: Vault) -> bytes:
+    """Encoded JSON with secrets replaced, those inside its `$b64` and `$wtf8` bytes too."""
+    if vault.longest and (b'"$b64"' in data or b'"$wtf8"' in data):
+        data = encode_json(_inside(msgspec.json.decode(data), vault))
+    return vault.redact(data)
+
+
+def _inside(value: Any, vault: Vault) -> Any:
+    if isinstance(value, list):
+        return [_inside(item, vault) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        ((key, item),) = value.items()
+        if key in ("$b64", "$wtf8") and isinstance(item, str):
+            return {key: base64.b64encode(vault.redact(base64.b64decode(item))).decode("ascii")}
+    return {key: _inside(item, vault) for key, item in value.items()}

@@ -1,0 +1,226 @@
+"""The matcher: which recorded exchange answers this call, in which order may answers leave, and where did runs part?
+
+Calls match by key, first in first out within a key. Between keys the record's *partial* order binds: an exchange may
+be asked for only when all that finished before it started have been. So parallel calls may come in any order that the
+record allows, and nothing else may.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import Any
+
+import msgspec
+
+from worldline.engine import clock
+from worldline.engine.boundary import Call, Keyed
+from worldline.engine.cassette import Cassette, Exchange
+from worldline.errors import Diverged, ReplayError
+from worldline.model import canon
+from worldline.model.dialects import what_changed
+
+CANDIDATES = 8
+SHOWN = 500  # characters of a value that a divergence quotes
+GRACE_NS = 2_000_000_000  # how long an answer waits for a concurrent call that has not come yet
+
+
+class RecordEnds(ReplayError):
+    """The agent went on past the end of a partial recording: what came before it matched."""
+
+
+class Divergence(msgspec.Struct, frozen=True):
+    """The first place where a replay and its record part.
+
+    `kind`: `changed` (same call, other inputs; `path` is the JSON path), `unexpected` (no such call is left),
+    `unconsumed` (the agent ended before this call), `order` (asked for before what the record has first), `context`
+    (a request does not rebuild). `seq` and `call` name the recorded crossing, or the last before an unexpected call.
+    """
+
+    kind: str
+    seq: int | None
+    call: str | None
+    path: str
+    recorded: Any
+    actual: Any
+    name: str
+    hint: str | None = None
+
+
+class Matcher:
+    """Serves a cassette's exchanges once each. Safe from several threads."""
+
+    def __init__(self, cassette: Cassette, partial: bool) -> None:
+        self.cassette = cassette
+        self.partial = partial
+        self.first: Divergence | None = None
+        self.served = self.relaxed = 0
+        self._turn = threading.Condition()
+        self._queues: dict[str, deque[Exchange]] = {}
+        for exchange in cassette.exchanges:
+            self._queues.setdefault(exchange.key, deque()).append(exchange)
+        self.optional = {exchange.call for exchange in _nested(cassette.exchanges)}
+        required = [e for e in cassette.exchanges if e.call not in self.optional]
+        self._by_start = required
+        self._by_end = sorted((e for e in required if e.finished is not None), key=lambda e: e.end)
+        self._taken: set[str] = set()
+        self._released: set[str] = set()
+        self._first_untaken = self._first_unreleased = 0
+        self._last: Exchange | None = None
+
+    def take(self, call: Call, known: Keyed) -> Exchange:
+        """The exchange that answers `call`. Raises `Diverged`, or `RecordEnds` behind a partial recording's end."""
+        with self._turn:
+            queue = self._queues.get(known.key)
+            if not queue:
+                raise self._no_match(call, known)
+            exchange = queue[0]
+            if exchange.finished is None:
+                raise RecordEnds(f"{call.name} ({exchange.call}) was under way when the recording stopped")
+            before = self._untaken()
+            if before is not None and before.end < exchange.started and before is not exchange:
+                raise self._diverged(self._out_of_order(before, exchange))
+            queue.popleft()
+            self._taken.add(exchange.call)
+            self._last = exchange
+            self.served += 1
+            self._turn.notify_all()
+            return exchange
+
+    def release(self, exchange: Exchange) -> None:
+        """Return when every exchange that finished earlier in the record has been let out, or will not come."""
+        deadline = clock.monotonic_ns() + GRACE_NS
+        with self._turn:
+            while exchange.call not in self.optional | self._released:
+                first = self._unreleased()
+                if first is None or first.end >= exchange.end:
+                    break
+                left = deadline - clock.monotonic_ns()
+                if left <= 0:
+                    self.relaxed += 1
+                    break
+                self._turn.wait(left / 1e9)
+            self._released.add(exchange.call)
+            self._turn.notify_all()
+
+    def _untaken(self) -> Exchange | None:
+        """The required exchange that finished first among those not yet asked for."""
+        while self._first_untaken < len(self._by_end) and self._by_end[self._first_untaken].call in self._taken:
+            self._first_untaken += 1
+        return self._by_end[self._first_untaken] if self._first_untaken < len(self._by_end) else None
+
+    def _unreleased(self) -> Exchange | None:
+        while (
+            self._first_unreleased < len(self._by_end) and self._by_end[self._first_unreleased].call in self._released
+        ):
+            self._first_unreleased += 1
+        return self._by_end[self._first_unreleased] if self._first_unreleased < len(self._by_end) else None
+
+    def left(self) -> list[Exchange]:
+        """The required exchanges that nobody asked for, in starting order; an unknown one may stay."""
+        return [e for e in self._by_start if e.call not in self._taken and e.finished is not None]
+
+    def end(self) -> None:
+        """The agent ended: what it never asked for is the divergence, unless there was one before."""
+        left = self.left()
+        if self.first is None and left:
+            first = left[0]
+            recorded = f"{len(left)} recorded call" + ("s were" if len(left) > 1 else " was") + " never asked for"
+            self.first = Divergence(
+                "unconsumed", first.started, first.call, "$", recorded, "the agent ended", first.name
+            )
+
+    def _diverged(self, divergence: Divergence) -> Diverged:
+        if self.first is None:
+            self.first = divergence
+        where = f"seq {divergence.seq}, {divergence.call}" if divergence.seq is not None else "after the record's end"
+        message = f"diverged ({divergence.kind}) at {divergence.name}, {where}: {divergence.path}"
+        return Diverged(message, **msgspec.structs.asdict(divergence))
+
+    def _no_match(self, call: Call, known: Keyed) -> ReplayError:
+        left = self.left()
+        if self.partial and not left:
+            return RecordEnds(f"the recording stops before this call of {call.name}")
+        candidates = [e for e in left if (e.kind, e.name) == (call.kind, call.name)][:CANDIDATES]
+        if not candidates:
+            last = self._last
+            return self._diverged(
+                Divergence(
+                    "unexpected",
+                    last.started if last else None,
+                    last.call if last else None,
+                    "$",
+                    f"the record has {left[0].name} here" if left else "the record ends here",
+                    _shown(canon.parse(known.inputs)),
+                    call.name,
+                )
+            )
+        compared = [(len(found := self._compare(e, known)), index, found) for index, e in enumerate(candidates)]
+        _, index, found = min(compared, key=lambda item: item[:2])
+        exchange = candidates[index]
+        path, recorded, actual = found[0] if found else ("$", "the recorded bytes", "other bytes")
+        hint = None
+        if known.body is not None:
+            hint = what_changed(call.name, self.cassette.request(exchange), known.body, path)
+        return self._diverged(
+            Divergence(
+                "changed", exchange.started, exchange.call, path, _shown(recorded), _shown(actual), call.name, hint
+            )
+        )
+
+    def _compare(self, exchange: Exchange, known: Keyed) -> list[tuple[str, Any, Any]]:
+        """The differences between what is asked and what was, the request's line first."""
+        found = []
+        inputs = canon.parse(known.inputs)
+        if known.body is None:
+            recorded = exchange.start_data.get("arguments", exchange.start_data.get("inputs"))
+            recorded = self.cassette.recording.loaded(recorded)
+            return list(canon.differences(recorded, inputs))
+        for path, recorded, actual in canon.differences(exchange.start_data.get("inputs", {}), inputs, "request"):
+            found.append((path, recorded, actual))
+        body = self.cassette.request(exchange)
+        try:
+            found += canon.differences(canon.parse(body), canon.parse(known.body))
+        except ValueError:
+            if body != known.body:
+                found.append(("$", body[:SHOWN].decode("latin-1"), known.body[:SHOWN].decode("latin-1")))
+        return found
+
+    def _out_of_order(self, before: Exchange, exchange: Exchange) -> Divergence:
+        return Divergence(
+            "order",
+            before.started,
+            before.call,
+            "$",
+            f"{before.name} ({before.call}) finished before {exchange.name} ({exchange.call}) started",
+            f"{exchange.name} came first",
+            exchange.name,
+        )
+
+
+def _nested(exchanges: list[Exchange]) -> list[Exchange]:
+    """Crossings inside a tool's own crossing: when the tool is served, they never come.
+
+    Said by `parent`, or seen from the times: a decision that began and ended while a tool of its lane ran.
+    """
+    nested, tools = [], [e for e in exchanges if e.kind == "action" and e.finished is not None]
+    for exchange in exchanges:
+        inside = exchange.parent is not None or (
+            exchange.kind == "decision"
+            and any(t.lane == exchange.lane and t.started < exchange.started and exchange.end < t.end for t in tools)
+        )
+        if inside:
+            nested.append(exchange)
+    return nested
+
+
+def _shown(value: Any) -> Any:
+    """A value short enough to quote; what is cut says so."""
+    if value is canon.MISSING:
+        return None
+    if isinstance(value, str) and len(value) > SHOWN:
+        return f"{value[:SHOWN]}… ({len(value):,} characters)"
+    if isinstance(value, dict | list):
+        text = canon.canonical(value).decode("utf-8", "replace")
+        return value if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text):,} characters)"
+    return value

@@ -1,0 +1,310 @@
+"""The recorder of one attempt: every row goes through it. Values, then vault, then blobs, then log.
+
+It owns the attempt's lock, counts what the manifest will say, and seals. Rows larger than a row may be put their
+largest fields into blobs; nothing is cut short.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import platform
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from worldline import __version__
+from worldline.engine import clock
+from worldline.engine.content import Content, redact_escaped
+from worldline.engine.tally import Tally
+from worldline.errors import RecordError, SecretFound, WorldlineError
+from worldline.model import events
+from worldline.model.chain import ContextWriter
+from worldline.model.ids import slug
+from worldline.model.manifest import FORMAT
+from worldline.store import layout
+from worldline.store.blobs import BlobStore
+from worldline.store.log import Appended, LogWriter
+from worldline.store.seal import publish, read_back
+from worldline.store.vault import Vault
+
+INLINE = 32 * 1024  # a payload whose encoding is larger becomes a blob
+JSON = "application/json"
+SYNC_POLICY = "started rows and the end are durable before anything depends on them (fdatasync); others follow"
+CLOCK_STEP_NS = 1_000_000_000
+
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True):
+    """What to record: where, which task, with which secrets and capture level (`full` or `refs`)."""
+
+    store: Path
+    task: str | None = None
+    task_id: str | None = None
+    task_type: str | None = None
+    agent: dict[str, Any] = {}
+    environment: dict[str, Any] = {}
+    secrets: dict[str, str] = {}
+    policy: str = "redact"
+    capture: str = "full"
+    session: str | None = None
+    run: Path | None = None  # an existing run directory: this is its next attempt
+    continues: dict[str, Any] | None = None
+    origin: str | None = None  # who asked for it, where that matters ("pytest")
+
+
+class Recorder:
+    """Opens an attempt and appends to it. Safe from several threads.
+
+    Raises `LogBroken` where the place cannot be written, `SecretRefused` for a secret that is too short.
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.vault = Vault(spec.secrets, spec.policy)
+        self.clock = clock.RunClock()
+        self.session = spec.session or clock.new_id("sess")
+        self.run_directory = spec.run or spec.store / clock.new_id("run")
+        self.run, self.attempt_id = self.run_directory.name, clock.new_id("ainst")
+        self.attempt = self.run_directory / layout.ATTEMPTS / self.attempt_id
+        try:
+            layout.make_private(self.attempt)
+        except OSError as error:
+            raise RecordError(f"cannot record into {spec.store}: {error.strerror}", path=str(spec.store)) from error
+        self.log = LogWriter(self.attempt, self.clock)
+        self.blobs = BlobStore(self.attempt)
+        self.tally = Tally()
+        self.outcome: dict[str, Any] = {}
+        self.listeners: list[Callable[[str, dict[str, Any]], None]] = []
+        self.stopped: SecretFound | None = None
+        self._contexts = ContextWriter()
+        self._lock = threading.Lock()
+        self._calls = 0
+        self._drift = 0
+        self._withheld_key = clock.key()  # never stored: what `refs` withholds cannot be guessed from its digest
+        self.sealed: Path | None = None
+        header = self.append("meta", "header", {}, self._header(), durable=True)
+        self.header_hash = header.h.hex()
+        opened = {"format": FORMAT, "session": self.session, "run": self.run, "attempt": self.attempt_id}
+        layout.write_durable(self.attempt / layout.OPEN, events.encode_json({**opened, "pid": os.getpid()}) + b"\n")
+
+    def _header(self) -> dict[str, Any]:
+        spec = self.spec
+        return {
+            "format": FORMAT,
+            "session": self.session,
+            "run": self.run,
+            "attempt": self.attempt_id,
+            "nonce": clock.nonce(),
+            "t0_wall": str(self.clock.wall_ns),
+            "t0_mono": str(self.clock.start_ns),
+            "tz": clock.timezone(),
+            "platform": {
+                "system": platform.system(),
+                "machine": platform.machine(),
+                "python": platform.python_version(),
+            },
+            "writer": f"worldline {__version__}",
+            "capture": spec.capture,
+            "limits": {"row": events.MAX_ROW, "inline": INLINE},
+            "task": {"id": spec.task_id, "type": spec.task_type, "text": spec.task},
+            "agent": spec.agent,
+            "environment": {"platform": sys.platform, **spec.environment},
+            "parent": None,
+            "continues": spec.continues,
+            "origin": spec.origin,
+            "secrets": {"labels": list(self.vault.labels), "count": len(self.vault.labels), "policy": spec.policy},
+            "durability": SYNC_POLICY,
+        }
+
+    def next_call(self) -> str:
+        """A fresh call id of this attempt."""
+        with self._lock:
+            self._calls += 1
+            return f"c{self._calls - 1}"
+
+    def append(
+        self,
+        kind: str,
+        src: str,
+        keys: Mapping[str, Any],
+        data: Mapping[str, Any],
+        lane: str = "main",
+        durable: bool = False,
+        request: tuple[str, bytes] | None = None,
+    ) -> Appended:
+        """Append one row. Values in `data` are plain JSON or `Content`; `request` is (call, body) of a model request.
+
+        Raises `SecretFound` under the policy `stop`, `ValueRefused`, `LogBroken` or `AttemptClosed`.
+        """
+        if self.stopped is not None:
+            raise self.stopped
+        try:
+            with self._lock:
+                fields = dict(data)
+                if request is not None:
+                    fields["body"] = self._body(*request)
+                appended = self.log.append(
+                    kind, src, self.vault.redact_text(lane), self._keys(keys), self._encode(fields)
+                )
+                self.tally.add(kind, src, lane, keys, fields)
+            if durable:
+                self.log.sync()
+                self._watch_clock()
+        except SecretFound as error:
+            self.stopped = error
+            raise
+        for listener in self.listeners:
+            listener(f"{kind}/{src}", {**keys, "lane": lane, "data": fields})
+        return appended
+
+    def _keys(self, keys: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            key: self.vault.redact_text(value) if isinstance(value, str) else value
+            for key, value in keys.items()
+            if value is not None
+        }
+
+    def _encode(self, data: Mapping[str, Any]) -> bytes:
+        fields = {key: self._field(value) for key, value in data.items()}
+        while sum(map(len, fields.values())) > INLINE:
+            key = max(fields, key=lambda name: len(fields[name]))
+            blob = self.blobs.put(fields[key], JSON)
+            fields[key] = events.encode_json(blob.reference())
+        return b"{" + b",".join(events.encode_json(key) + b":" + text for key, text in fields.items()) + b"}"
+
+    def _field(self, value: Any) -> bytes:
+        if not isinstance(value, Content):
+            return self.vault.redact(events.encode_json(value))
+        content = redact_escaped(value.data, self.vault)
+        if self.spec.capture == "refs":
+            return events.encode_json(self.withheld(content))
+        if len(content) > INLINE or value.media_type != JSON:
+            return events.encode_json(self.blobs.put(content, value.media_type).reference())
+        return content
+
+    def withheld(self, content: bytes) -> dict[str, Any]:
+        """What stands for content that this capture level does not keep: its size and a keyed commitment."""
+        digest = hmac.new(self._withheld_key, content, hashlib.sha256).hexdigest()
+        return {"$withheld": {"size": len(content), "hmac": digest}}
+
+    def _body(self, call: str, body: bytes) -> dict[str, Any]:
+        if self.spec.capture == "refs":
+            return self.withheld(body)
+        form = self._contexts.encode(call, body)
+        room = INLINE - 4096
+        template = form["template"]
+        if isinstance(template, bytes):
+            form["template"], room = self._text(template, room)
+        for array in form["arrays"]:
+            array["add"], room = self._texts(array["add"], room)
+        return form
+
+    def _text(self, text: bytes, room: int) -> tuple[Any, int]:
+        """A text as a row carries it, and the room that is left in the row; in a blob where it does not fit."""
+        carried = Content.text(text)
+        size = len(events.encode_json(carried))
+        if size <= room:
+            return carried, room - size
+        return self.blobs.put(text, "application/octet-stream").reference(), room
+
+    def _texts(self, texts: list[Any], room: int) -> tuple[Any, int]:
+        carried = [Content.text(text) if isinstance(text, bytes) else text for text in texts]
+        encoded = events.encode_json(carried)
+        if len(encoded) <= room:
+            return carried, room - len(encoded)
+        return self.blobs.put(encoded, JSON).reference(), room
+
+    def _watch_clock(self) -> None:
+        drift = self.clock.drift_ns()
+        if abs(drift - self._drift) > CLOCK_STEP_NS:
+            step, self._drift = drift - self._drift, drift
+            self.append("meta", "clock", {}, {"step_ns": str(step), "why": "the wall clock stepped"})
+
+    def progress(self) -> None:
+        """Write what a list shows of a running attempt; a derived file, replaced whole, never synced."""
+        temporary = self.attempt / f".{layout.PROGRESS}.tmp"
+        temporary.write_bytes(events.encode_json(self.summary()))
+        os.replace(temporary, self.attempt / layout.PROGRESS)
+
+    def summary(self) -> dict[str, Any]:
+        """What a list shows of this attempt."""
+        task = self.spec.task
+        return {
+            "session": self.session,
+            "run": self.run,
+            "attempt": self.attempt_id,
+            "task": self.vault.redact_text(task) if task is not None else None,
+            "started": self.clock.wall_ns / 1e9,
+            "seconds": round(self.clock() / 1e9, 3),
+            **self.tally.summary(),
+        }
+
+    def seal(self, disposition: str = "complete", reason: str | None = None) -> Path:
+        """End the log, read it back, write result and manifest and, when complete, publish. Returns the path to name.
+
+        A recorder that met a secret under `stop` seals as `sanitized-partial`. Raises what writing raises.
+        """
+        if self.sealed is not None:
+            return self.sealed
+        if self.stopped is not None:
+            disposition, reason, self.stopped = "sanitized-partial", f"a registered secret: {self.stopped}", None
+        outcome = {**self.outcome} or {"outcome": "unknown"}
+        self.append("meta", "end", {}, {"disposition": disposition, "reason": reason, **outcome}, durable=True)
+        self.log.finish()
+        try:
+            chunks = read_back(self.attempt, self.log)
+            result = {**self.summary(), **outcome, "disposition": disposition, "reason": reason}
+            name = slug(self.vault.redact_text(self.spec.task or ""), "result") + ".json"
+            published = publish(
+                self.attempt, name, result, self._facts(disposition, reason, chunks), disposition == "complete"
+            )
+        finally:
+            self.log.close()
+        self.sealed = published or self.run_directory
+        return self.sealed
+
+    def _facts(self, disposition: str, reason: str | None, chunks: list[list[Any]]) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "session": self.session,
+            "run": self.run,
+            "attempt": self.attempt_id,
+            "disposition": disposition,
+            "reason": reason,
+            "sealed_at": clock.wall_ns(),
+            "sealed_by": f"worldline {__version__}",
+            "rows": self.log.seq,
+            "bytes": self.log.bytes,
+            "head": self.log.h.hex(),
+            "root": self.log.merkle.root().hex(),
+            "durability": SYNC_POLICY,
+            "header": self.header_hash,
+            "parent": None,
+            "blobs": sorted([b.name, b.size, b.type, b.tier, "captured"] for b in self.blobs.written.values()),
+            "coverage": self.tally.coverage(self.spec.capture),
+            "masks": [],
+            "secrets": {
+                "labels": list(self.vault.labels),
+                "redactions": self.vault.redactions,
+                "unscanned": self.vault.unscanned,
+            },
+            "limits": {"row": events.MAX_ROW, "inline": INLINE},
+            "capture": self.spec.capture,
+            "chunks": chunks,
+            "torn": None,
+            "writer": f"worldline {__version__}",
+        }
+
+    @property
+    def broken(self) -> WorldlineError | None:
+        """Why nothing can be recorded any more, or None: a failed write, or a secret under `stop`."""
+        return self.stopped or self.log.failure
+
+    def close(self) -> None:
+        """Let go without sealing: the attempt stays as a crash would leave it."""
+        self.log.close()

@@ -1,0 +1,160 @@
+"""Replay: is this record whole, may it be replayed, and does the agent do again what it did?
+
+Level 0 runs nothing: every request is rebuilt from the log and its `context_hash` compared. Level 1 re-drives the
+agent: its code runs, every crossing is served, and a call that the record does not have is refused, never sent out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from worldline.engine.boundary import Call, keyed
+from worldline.engine.cassette import Answer, Cassette, rebuild
+from worldline.engine.matcher import Divergence, Matcher
+from worldline.errors import Damaged, Ineligible
+from worldline.store.recording import Recording
+from worldline.store.vault import Vault
+from worldline.store.verify import verify
+
+PROJECTION = "worldline/1"  # what is compared: keys of all crossings, their partial order, none left over
+UNSEALED = ("running", "interrupted")
+
+
+class ReplayReport(msgspec.Struct, kw_only=True):
+    """What came of a replay.
+
+    `verdict` is `equivalent`, `diverged`, `prefix-equivalent` (a partial record, consumed whole) or `ineligible` (then
+    `reasons` says why). `served` counts answers from the record; `live` is 0 by construction.
+    """
+
+    verdict: str
+    divergence: Divergence | None = None
+    reasons: list[str] = []
+    served: int = 0
+    live: int = 0
+    projection: str = PROJECTION
+    level: str = "L1"
+    contexts: int = 0
+    relaxed: int = 0
+    notes: list[str] = []
+
+    @property
+    def equivalent(self) -> bool:
+        """Whether the agent did again what the record says (as far as a partial record goes)."""
+        return self.verdict in ("equivalent", "prefix-equivalent")
+
+    @property
+    def first_divergence(self) -> str | None:
+        """The divergence in one line, for assertions."""
+        d = self.divergence
+        if d is None:
+            return "; ".join(self.reasons) or None
+        return f"{d.kind} at {d.name} (seq {d.seq}, {d.call}) {d.path}: recorded {d.recorded!r}, actual {d.actual!r}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of `worldline replay --json`."""
+        out: dict[str, Any] = msgspec.to_builtins(self)
+        return out
+
+
+def reasons_against(recording: Recording, tools: str = "refuse") -> list[str]:
+    """Why a recording cannot be re-driven, each with a way on; empty where it can.
+
+    `tools="run"` allows for tools that ran outside the recording: they will run again.
+    """
+    try:
+        manifest = recording.manifest
+    except Damaged as error:
+        return [f"the record is damaged: {error}"]
+    problems = [p for p in verify(recording).problems if p.kind not in ("unsealed", "torn", "zeros")]
+    if problems:
+        first = problems[0]
+        return [
+            f"the record does not verify: {first.kind} at {first.where}: {first.detail}; `worldline verify` lists all"
+        ]
+    reasons = []
+    if recording.header.data.get("capture") == "refs":
+        reasons.append("it was recorded with --capture refs: contents are not in it; record with --capture full")
+    coverage = manifest.coverage if manifest else {}
+    outside: Mapping[str, int] = coverage.get("tools", {}).get("outside", {})
+    if outside and tools != "run":
+        ran = ", ".join(f"{name} x{count}" for name, count in outside.items())
+        reasons.append(
+            f"tools ran outside the recording ({ran}) and would run again; wrap them with @worldline.tool, "
+            "serve them through an MCP proxy, or fork with a workspace checkpoint; --tools run lets them run"
+        )
+    reasons.extend(f"something crossed that was not recorded: {loss}" for loss in coverage.get("losses", []))
+    return reasons
+
+
+def resolve_secrets(recording: Recording, environment: Mapping[str, str]) -> dict[str, str]:
+    """A value for each secret label of the record: the environment's where it is set, else a placeholder.
+
+    Both sides redact alike, so requests match with the real value and without it.
+    """
+    labels = recording.header.data.get("secrets", {}).get("labels", [])
+    return {label: environment.get(label) or placeholder(label) for label in labels}
+
+
+def placeholder(label: str) -> str:
+    """What stands for a secret that is not at hand at replay; long enough to be found."""
+    return f"worldline-placeholder-{label}"
+
+
+def inspect(recording: Recording) -> ReplayReport:
+    """Level 0: rebuild every context and compare its hash. Raises `Damaged` where the log cannot be read whole."""
+    contexts = 0
+    for call, _, met in rebuild(recording):
+        contexts += 1
+        if not met:
+            divergence = Divergence("context", None, call, "$", "the recorded context hash", "another", "context")
+            return ReplayReport(verdict="diverged", divergence=divergence, level="L0", contexts=contexts)
+    if recording.damages:
+        damage = recording.damages[0]
+        if damage.kind not in ("torn", "zeros"):
+            return ReplayReport(
+                verdict="ineligible", reasons=[f"damaged: {damage.detail}"], level="L0", contexts=contexts
+            )
+    partial = recording.disposition != "complete"
+    return ReplayReport(verdict="prefix-equivalent" if partial else "equivalent", level="L0", contexts=contexts)
+
+
+class ReplayBoundary:
+    """Every crossing is served from a recording; nothing goes out. Raises `Ineligible` with all reasons."""
+
+    mode = "replay"
+
+    def __init__(self, recording: Recording, secrets: Mapping[str, str] | None = None, tools: str = "refuse") -> None:
+        reasons = reasons_against(recording, tools)
+        if reasons:
+            raise Ineligible(reasons[0], reasons=reasons)
+        self.recording = recording
+        self.vault = Vault(secrets or {})
+        self.partial = recording.disposition != "complete"
+        self.matcher = Matcher(Cassette(recording), self.partial)
+        self.notes = 0
+
+    def begin(self, call: Call) -> Answer:
+        """The recorded answer. Raises `Diverged` or `RecordEnds`."""
+        exchange = self.matcher.take(call, keyed(call, self.vault))
+        return Answer(self.matcher.cassette, exchange, self.matcher.release)
+
+    def note(self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        """Markers and observations of the re-driven agent are counted; the projection does not compare them."""
+        self.notes += 1
+
+    def report(self, notes: list[str] | None = None) -> ReplayReport:
+        """The verdict, once the agent has ended."""
+        matcher = self.matcher
+        matcher.end()
+        verdict = "diverged" if matcher.first else "prefix-equivalent" if self.partial else "equivalent"
+        return ReplayReport(
+            verdict=verdict,
+            divergence=matcher.first,
+            served=matcher.served,
+            relaxed=matcher.relaxed,
+            notes=list(notes or []),
+        )

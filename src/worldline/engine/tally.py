@@ -1,0 +1,121 @@
+"""Running counts over the rows of an attempt: what a list shows, and the coverage that the manifest states.
+
+Coverage says what a replay can rest on: how many tool calls of the model ran inside the recording and how many ran
+outside it (their results came back in the next request, but no crossing of ours served them).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+
+class StepCounter:
+    """Counts steps as `engine.steps` folds them: one per decision with its retries, or one per explicit marker."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self._open: Counter[str] = Counter()  # explicit steps open in each lane
+        self._last: dict[str, tuple[str, bool]] = {}  # lane -> key of its last decision, whether that failed
+        self._lanes: dict[str, str] = {}  # call -> lane
+
+    def marker(self, lane: str, begins: bool) -> None:
+        """An explicit step begins or ends in `lane`."""
+        if begins and not self._open[lane]:
+            self.steps += 1
+        self._open[lane] += 1 if begins else -1
+
+    def request(self, lane: str, call: str, key: str) -> bool:
+        """A decision starts. Returns whether it opens a new step (a retry of a failed one does not)."""
+        before, failed = self._last.get(lane, ("", False))
+        retry = failed and before == key
+        self._last[lane] = (key, False)
+        self._lanes[call] = lane
+        opens = not retry and self._open[lane] <= 0
+        self.steps += opens
+        return opens
+
+    def response(self, call: str, failed: bool) -> None:
+        """The answer to a decision came, or it failed."""
+        lane = self._lanes.pop(call, None)
+        if lane is not None and lane in self._last:
+            self._last[lane] = (self._last[lane][0], failed)
+
+
+class Tally:
+    """Fed with every row as it is appended. Not thread-safe: the recorder's lock holds."""
+
+    def __init__(self) -> None:
+        self.counter = StepCounter()
+        self.decisions = 0
+        self.tokens = {"input": 0, "output": 0}
+        self.samples = 0
+        self.losses: list[str] = []
+        self.unrecordable: Counter[str] = Counter()
+        self.recorded: Counter[str] = Counter()
+        self._asked: dict[str, str] = {}  # tool call id -> tool name
+        self._answered: set[str] = set()
+        self._nested: set[str] = set()
+
+    def add(self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        """Count one row."""
+        match kind, src:
+            case "decision", "request":
+                self._request(lane, keys, data)
+            case "decision", "response":
+                self._response(keys, data)
+            case "action", "tool_call":
+                self.recorded[str(data.get("name"))] += 1
+            case "observation", "tool_result" if "unrecordable" in data:
+                self.unrecordable[str(data.get("name"))] += 1
+            case "observation", "sample":
+                self.samples += 1
+            case "marker", "step":
+                self.counter.marker(lane, data.get("phase") == "begin")
+            case "meta", "loss":
+                self.losses.append(str(data.get("what")))
+
+    def _request(self, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self._answered.update(data.get("results", ()))
+        if keys.get("parent_id"):
+            self._nested.add(str(keys["call"]))
+            return
+        self.decisions += 1
+        self.counter.request(lane, str(keys.get("call")), str(keys.get("key")))
+
+    def _response(self, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        self.counter.response(str(keys.get("call")), failed_response(data))
+        for side in ("input", "output"):
+            count = data.get(f"gen_ai.usage.{side}_tokens")
+            self.tokens[side] += count if isinstance(count, int) else 0
+        if str(keys.get("call")) not in self._nested:
+            self._asked.update({use["id"]: use["name"] for use in data.get("tool_uses", ())})
+
+    def outside(self) -> dict[str, int]:
+        """Tool calls whose results came back although nothing of ours ran them: {name: count}."""
+        ran = Counter(name for call, name in self._asked.items() if call in self._answered)
+        return {name: count for name in sorted(ran) if (count := ran[name] - self.recorded[name]) > 0}
+
+    def summary(self) -> dict[str, Any]:
+        """The part of a result or progress file that is counted here."""
+        return {"steps": self.counter.steps, "decisions": self.decisions, "tokens": dict(self.tokens)}
+
+    def coverage(self, capture: str) -> dict[str, Any]:
+        """The manifest's coverage per channel."""
+        return {
+            "decision": {"recorded": self.decisions, "capture": capture},
+            "tools": {
+                "recorded": dict(sorted(self.recorded.items())),
+                "outside": self.outside(),
+                "unrecordable": dict(sorted(self.unrecordable.items())),
+            },
+            "samples": {"recorded": self.samples},
+            "losses": self.losses,
+        }
+
+
+def failed_response(data: Mapping[str, Any]) -> bool:
+    """Whether a finished decision is one that clients retry: an error, a broken body, a status of 400 or more."""
+    status, broken = data.get("status"), data.get("closed_by") == "upstream"
+    return "error" in data or broken or (isinstance(status, int) and status >= 400)

@@ -1,0 +1,148 @@
+"""Every error that Worldline raises, in one tree. Each class carries the exit code that the command line ends with.
+
+WorldlineError                      4   anything of ours
+|- UsageError                       64  asked for in a way that cannot be answered
+|  |- RecordingNotFound             64
+|  |- AmbiguousRun                  64
+|  |- NotARecording                 64
+|  |- SecretRefused                 64  a secret too short to be found reliably
+|  `- CommandNotFound               4
+|- ValueRefused                     4   a value that a record cannot carry, with its path
+|- RecordError                      4   the record could not be written
+|  |- LogBroken                     4   a write or sync failed; the writer is dead
+|  |- WriterConflict                4   another writer holds the attempt
+|  |- AttemptClosed                 4
+|  |- PortInUse                     4
+|  `- SecretFound                   4   policy `stop` met a registered secret
+|- ReadError                        1   the record could not be read as asked
+|  |- Damaged                       1   bytes are not what was written, with file and offset
+|  `- NewerFormat                   3
+|- ReplayError                      1
+|  |- Diverged                      1   the agent asked for something else than the record holds
+|  `- Ineligible                    3   the record cannot be replayed in this way, with reasons
+|- JoinError                        4   the run named by WORLDLINE_URL could not be reached or refused
+`- NoRunInContext                   4   several runs are open and the caller is in none of them
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class WorldlineError(Exception):
+    """Base of all errors of this package.
+
+    `facts` holds what the message was made of (file, offset, seq, path ...), for programs; `exit_code` is what the
+    command line ends with.
+    """
+
+    exit_code: ClassVar[int] = 4
+
+    def __init__(self, message: str, **facts: Any) -> None:
+        super().__init__(message)
+        self.facts: dict[str, Any] = facts
+
+    @property
+    def kind(self) -> str:
+        """The error's name as reports print it, in kebab-case: `RecordingNotFound` is `recording-not-found`."""
+        name = type(self).__name__
+        return "".join("-" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(name))
+
+
+class UsageError(WorldlineError):
+    """Asked for in a way that cannot be answered: a wrong argument, a name that names nothing."""
+
+    exit_code = 64
+
+
+class RecordingNotFound(UsageError):
+    """No recording has that path, id or prefix."""
+
+
+class AmbiguousRun(UsageError):
+    """A prefix that several runs share. `facts["candidates"]` lists them."""
+
+
+class NotARecording(UsageError):
+    """The path exists but holds no recording."""
+
+
+class SecretRefused(UsageError):
+    """A secret under 8 bytes: its value would be found in innocent text everywhere."""
+
+
+class CommandNotFound(UsageError):
+    """The command to record or replay cannot be started."""
+
+    exit_code = 4
+
+
+class ValueRefused(WorldlineError):
+    """A value that no row can carry (a set, a non-string key, an object). `facts["path"]` is its JSON path."""
+
+
+class RecordError(WorldlineError):
+    """The record could not be written."""
+
+
+class LogBroken(RecordError):
+    """A write or a sync failed. The writer is dead: no failed sync is retried. Rows before `facts["seq"]` stand."""
+
+
+class WriterConflict(RecordError):
+    """Another writer holds this attempt."""
+
+
+class AttemptClosed(RecordError):
+    """The attempt is sealed or its recorder was closed; nothing more can be appended."""
+
+
+class PortInUse(RecordError):
+    """The port asked for is taken."""
+
+
+class SecretFound(RecordError):
+    """Under the policy `stop` a registered secret was about to be written. `facts["label"]` names it, not its value."""
+
+
+class ReadError(WorldlineError):
+    """The record could not be read as asked."""
+
+    exit_code = 1
+
+
+class Damaged(ReadError):
+    """Bytes of the record are not what was written. `facts` has `file`, `offset` and the last good `seq`."""
+
+
+class NewerFormat(ReadError):
+    """The record was written in a format that this version does not know."""
+
+    exit_code = 3
+
+
+class ReplayError(WorldlineError):
+    """A replay did not come out as recorded, or could not start."""
+
+    exit_code = 1
+
+
+class Diverged(ReplayError):
+    """The agent asked for something the record does not hold.
+
+    `facts` is the divergence: kind, seq, call, path, recorded, actual.
+    """
+
+
+class Ineligible(ReplayError):
+    """The record cannot be replayed in this way. `facts["reasons"]` lists why, each with a way on."""
+
+    exit_code = 3
+
+
+class JoinError(WorldlineError):
+    """The run that WORLDLINE_URL names could not be reached, or refused the request."""
+
+
+class NoRunInContext(WorldlineError):
+    """Several runs are open in this process and the caller is in none of them."""

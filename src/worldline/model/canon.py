@@ -1,0 +1,83 @@
+"""Keys: when is a crossing the same crossing? A canonical form of its inputs, its digest, and the first difference.
+
+Two crossings are the same when their kind, name and inputs are, with object keys in any order. Integers and floats
+stay distinct (1 is not 1.0), numbers of any size are exact. RFC 8785 is not used: it reads all numbers as doubles.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from worldline.model.values import step
+
+_LONG_NUMBER = re.compile(rb"[0-9]{16}")
+_sorted_json = msgspec.json.Encoder(order="sorted")
+
+
+def parse(body: bytes) -> Any:
+    """The JSON value of `body`, integers of any size exact. Raises `ValueError` where it is no JSON (or too deep)."""
+    if not _LONG_NUMBER.search(body):
+        try:
+            return msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            pass  # lone surrogates, NaN: the standard library reads them
+    try:
+        return json.loads(body)
+    except RecursionError:
+        raise ValueError("JSON nested too deep to parse") from None
+
+
+def canonical(value: Any) -> bytes:
+    """One byte string for each JSON value, whatever the order of its keys."""
+    try:
+        return _sorted_json.encode(value)
+    except (TypeError, ValueError, OverflowError, UnicodeEncodeError):
+        # The values JSON libraries quarrel about (2**64, lone surrogates); ASCII escapes carry them all.
+        return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def op_key(kind: str, name: str, inputs: bytes) -> str:
+    """The key of a crossing: 32 hex digits over kind, name and canonical inputs."""
+    digest = hashlib.sha256()
+    for part in (kind.encode(), name.encode("utf-8", "surrogatepass"), inputs):
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()[:32]
+
+
+def differences(recorded: Any, actual: Any, path: str = "$") -> Iterator[tuple[str, Any, Any]]:
+    """The places where two JSON values differ, in document order: (JSON path, recorded, actual).
+
+    A side that lacks the place gives `MISSING`. No recursion: any depth.
+    """
+    work: list[tuple[str, Any, Any]] = [(path, recorded, actual)]
+    while work:
+        where, left, right = work.pop()
+        if isinstance(left, dict) and isinstance(right, dict):
+            keys = list(left) + [key for key in right if key not in left]
+            pairs = [(where + step(k), left.get(k, MISSING), right.get(k, MISSING)) for k in keys]
+        elif isinstance(left, list) and isinstance(right, list):
+            pairs = [
+                (f"{where}[{i}]", left[i] if i < len(left) else MISSING, right[i] if i < len(right) else MISSING)
+                for i in range(max(len(left), len(right)))
+            ]
+        else:
+            if type(left) is not type(right) or left != right:
+                yield where, left, right
+            continue
+        work.extend(reversed(pairs))
+
+
+class _Missing:
+    """The value of a place that one side does not have."""
+
+    def __repr__(self) -> str:
+        return "(absent)"
+
+
+MISSING = _Missing()

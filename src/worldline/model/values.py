@@ -1,0 +1,209 @@
+"""What a row may carry: Python values to plain JSON and back, without a silent change.
+
+Fast JSON libraries write NaN as `null` and read 2**64 as a float, so values are checked *before* encoding. What JSON
+cannot say is escaped in a one-key object:
+
+    int beyond +-(2**53 - 1)   {"$int": "18446744073709551616"}
+    NaN, +-infinity            {"$f64": "nan" | "inf" | "-inf"}
+    bytes                      {"$b64": "..."}
+    text with lone surrogates  {"$wtf8": "<base64 of WTF-8>"}
+    tuple                      {"$tuple": [...]}
+    keys that start with "$"   the "$" doubled
+    keys with lone surrogates  {"$items": [[key, value], ...]}
+
+Sets, keys that are no text and objects are refused with the path of the offender. Subclasses of the plain types are
+carried by value (a `StrEnum` comes back as an equal `str`).
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from typing import Any, cast
+
+from worldline.errors import ValueRefused
+
+MAX_DEPTH = 100
+SAFE_INTEGER = 2**53 - 1
+_PLAIN = frozenset({type(None), bool})
+_SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+class TooDeep(Exception):
+    """The value nests deeper than `MAX_DEPTH`; it goes to a blob in the form of `flatten`."""
+
+
+class _Refused(Exception):
+    def __init__(self, why: str) -> None:
+        self.why = why
+        self.steps: list[str] = []
+
+
+def plain(value: Any) -> Any:
+    """Return `value` as JSON can say it. Raises `ValueRefused` with a JSON path, or `TooDeep`."""
+    try:
+        return _plain(value, MAX_DEPTH)
+    except _Refused as refused:
+        raise refusal(refused.why, "$" + "".join(reversed(refused.steps))) from None
+
+
+def refusal(why: str, path: str) -> ValueRefused:
+    """The error for a value at `path` (a JSON path) that cannot be recorded."""
+    return ValueRefused(f"cannot record {why} at {path}; return plain data instead", path=path, type=why)
+
+
+def _plain(value: Any, room: int) -> Any:
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is str or kind is int or kind is float:
+        return scalar(value)
+    if room == 0 and isinstance(value, list | tuple | dict):
+        raise TooDeep
+    if isinstance(value, dict):
+        return _mapping(value, room - 1)
+    if isinstance(value, list | tuple):
+        items = []
+        for index, item in enumerate(value):
+            try:
+                items.append(_plain(item, room - 1))
+            except _Refused as refused:
+                refused.steps.append(f"[{index}]")
+                raise
+        return {"$tuple": items} if isinstance(value, tuple) else items
+    return scalar(value)
+
+
+def _mapping(value: dict[Any, Any], room: int) -> Any:
+    out: dict[str, Any] = {}
+    odd_keys = False
+    for key, item in value.items():
+        if not isinstance(key, str):
+            raise _Refused(f"a key of type {type(key).__name__}")
+        odd_keys = odd_keys or not _encodable(key)
+        try:
+            out["$" + key if key[:1] == "$" else str(key)] = _plain(item, room)
+        except _Refused as refused:
+            refused.steps.append(step(key))
+            raise
+    if not odd_keys:
+        return out
+    return {"$items": [[scalar(key), _plain(item, room)] for key, item in value.items()]}
+
+
+def scalar(value: Any) -> Any:
+    """A leaf as JSON can say it; anything that is no leaf of the rules is refused."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        if _encodable(value):
+            return str(value)
+        return {"$wtf8": base64.b64encode(value.encode("utf-8", "surrogatepass")).decode("ascii")}
+    if isinstance(value, int):
+        return int(value) if -SAFE_INTEGER <= value <= SAFE_INTEGER else {"$int": str(int(value))}
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else {"$f64": str(float(value))}
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {"$b64": base64.b64encode(value).decode("ascii")}
+    raise _Refused(f"a value of type {type(value).__module__}.{type(value).__qualname__}".replace("builtins.", ""))
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def step(key: str) -> str:
+    """One key as a step of a JSON path: `.name`, or `["any text"]` where the key is no identifier."""
+    return f".{key}" if key.isidentifier() else "[" + ascii(key).replace("'", '"') + "]"
+
+
+def restore(value: Any) -> Any:
+    """Undo `plain`."""
+    if isinstance(value, list):
+        return [restore(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        ((key, item),) = value.items()
+        if key[:1] == "$" and key[:2] != "$$":
+            return _unescape(key, item)
+    return {key[1:] if key[:1] == "$" else key: restore(item) for key, item in value.items()}
+
+
+def _unescape(key: str, item: Any) -> Any:
+    match key:
+        case "$int":
+            return int(item)
+        case "$f64":
+            return _SPECIAL[item]
+        case "$b64":
+            return base64.b64decode(item)
+        case "$wtf8":
+            return base64.b64decode(item).decode("utf-8", "surrogatepass")
+        case "$tuple":
+            return tuple(restore(part) for part in item)
+        case "$items":
+            return {restore(name): restore(part) for name, part in item}
+    return {key: restore(item)}
+
+
+def flatten(value: Any) -> list[Any]:
+    """A deep value as a flat list of nodes, children before parents, the root last; no recursion.
+
+    A node is `["v", leaf]`, `["a", [index, ...]]`, `["t", [index, ...]]` (tuple) or `["o", [[key, index], ...]]`.
+    Raises `ValueRefused` for what the rules refuse and for a value that contains itself.
+    """
+    nodes: list[Any] = []
+    open_ids: set[int] = set()
+    done: list[int] = []  # indices of finished children, as a stack beside `work`
+    work: list[tuple[Any, bool]] = [(value, False)]
+    while work:
+        item, children_done = work.pop()
+        if not isinstance(item, dict | list | tuple):
+            try:
+                nodes.append(["v", scalar(item)])
+            except _Refused as refused:
+                raise refusal(refused.why, "$ (deep value)") from None
+            done.append(len(nodes) - 1)
+        elif not children_done:
+            if id(item) in open_ids:
+                raise refusal("a value that contains itself", "$ (deep value)")
+            open_ids.add(id(item))
+            work.append((item, True))
+            children = item.values() if isinstance(item, dict) else item
+            work.extend((child, False) for child in reversed(list(children)))
+        else:
+            open_ids.discard(id(item))
+            indices = done[len(done) - len(item) :]
+            del done[len(done) - len(item) :]
+            nodes.append(_container(item, indices))
+            done.append(len(nodes) - 1)
+    return nodes
+
+
+def _container(item: Any, indices: list[int]) -> list[Any]:
+    if not isinstance(item, dict):
+        return ["t" if isinstance(item, tuple) else "a", indices]
+    if any(not isinstance(key, str) for key in item):
+        raise refusal("a key that is no text", "$ (deep value)")
+    return ["o", [[scalar(key), index] for key, index in zip(item, indices, strict=True)]]
+
+
+def unflatten(nodes: list[Any]) -> Any:
+    """Undo `flatten`."""
+    built: list[Any] = []
+    for tag, content in nodes:
+        match tag:
+            case "v":
+                built.append(restore(content))
+            case "a":
+                built.append([built[index] for index in content])
+            case "t":
+                built.append(tuple(built[index] for index in content))
+            case _:
+                built.append({restore(key): built[index] for key, index in content})
+    return cast(Any, built[-1])

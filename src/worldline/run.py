@@ -1,0 +1,118 @@
+"""`Run`: the user's handle on a recording. Open it, look at its steps, verify it, replay it.
+
+`record` and the words of a running agent come from `seams.api`; this is the other half, for what was recorded.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from worldline.engine import replay as replays
+from worldline.engine.cassette import Cassette
+from worldline.engine.replay import ReplayReport
+from worldline.engine.steps import Step, steps
+from worldline.errors import Ineligible
+from worldline.model.events import Event
+from worldline.seams.active import ActiveRun, entered
+from worldline.seams.session import ReplaySession
+from worldline.store.catalog import default_store, find
+from worldline.store.recording import Recording
+from worldline.store.verify import Verification, verify
+
+
+class Run:
+    """A recorded run. `id`, `path`, `task`, `disposition` and `outcome` are what lists show."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        header = recording.header.data
+        self.id: str = header["run"]
+        self.task: str | None = header["task"]["text"]
+        self.path: Path = recording.path
+
+    @property
+    def disposition(self) -> str:
+        """`complete`, `partial`, `sanitized-partial`, `running` or `interrupted`."""
+        return self.recording.disposition
+
+    @property
+    def outcome(self) -> str | None:
+        """How it ended, in the agent's or the command's word."""
+        return self.recording.summary.get("outcome")
+
+    @cached_property
+    def cassette(self) -> Cassette:
+        """Its exchanges."""
+        return Cassette(self.recording)
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """Its steps, numbered from 0."""
+        return steps(self.cassette)
+
+    def events(self) -> list[Event]:
+        """Its rows, those that can be read."""
+        return list(self.recording.events())
+
+    def verify(self) -> Verification:
+        """The five verdicts and every problem."""
+        return verify(self.recording)
+
+    def replay(
+        self,
+        agent: Callable[[], Any] | None = None,
+        *,
+        tools: str = "refuse",
+        secrets: Mapping[str, str] | None = None,
+    ) -> ReplayReport:
+        """Replay it. Without `agent` every context is rebuilt; with one, it runs here and every crossing is served.
+
+        `agent` takes no arguments and may be async. What it raises on the way is not raised here: an agent that
+        failed when it was recorded fails again. `tools="run"` lets tools run that ran outside the recording.
+        """
+        if agent is None:
+            return replays.inspect(self.recording)
+        try:
+            session = ReplaySession(self.recording, os.environ, secrets, tools)
+        except Ineligible as error:
+            return ReplayReport(verdict="ineligible", reasons=error.facts["reasons"])
+        run = ActiveRun(session.boundary, session.proxy.url, self.id)
+        raised: BaseException | None = None
+        try:
+            with entered(run, session.environment()):
+                raised = _run(agent)
+        finally:
+            report = session.close()
+        if raised is not None:
+            report.notes.append(f"the agent raised {type(raised).__name__}: {raised}"[:500])
+        return report
+
+
+def _run(agent: Callable[[], Any]) -> BaseException | None:
+    """Run the agent to its end; what it raises is returned, SystemExit too (agents end with it)."""
+    import asyncio
+
+    try:
+        result = agent()
+        if inspect.isawaitable(result):
+
+            async def awaited() -> None:
+                await result
+
+            asyncio.run(awaited())
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - an agent may raise anything; the report's notes tell it
+        return error
+    return None
+
+
+def open(name: str | Path, store: str | Path | None = None) -> Run:  # noqa: A001 - the public verb, `worldline.open`
+    """The recorded run that `name` means: a path, an id or its unambiguous prefix, `latest`.
+
+    Raises `RecordingNotFound`, `AmbiguousRun`, `NotARecording`, `NewerFormat` or `Damaged`.
+    """
+    return Run(find(str(name), default_store(Path(store) if store is not None else None)))

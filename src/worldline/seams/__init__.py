@@ -1,0 +1,1 @@
+"""How the outside reaches the boundary: the HTTP proxy, the in-process transport, MCP and the framework bridges."""

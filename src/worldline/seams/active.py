@@ -1,0 +1,263 @@
+"""A run as the agent's own code sees it: steps, samples of clock and randomness, observations, permissions, outcome.
+
+The same handle serves a run that is recorded here, one that this process joined, and a replay. Which run a line of code
+belongs to is found by context (`current`), so threads, tasks and forked children all find theirs.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import datetime
+import functools
+import os
+import re
+import threading
+import uuid as uuids
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from worldline.engine import boundary as doors
+from worldline.engine import clock
+from worldline.engine.boundary import Boundary, Call, inside
+from worldline.engine.content import Content
+from worldline.errors import NoRunInContext, UsageError
+from worldline.seams.environment import WORLDLINE_URL
+from worldline.seams.remote import RemoteBoundary
+
+P = ParamSpec("P")
+R = TypeVar("R")
+PERMISSIONS = ("requested", "granted", "denied", "auto_approved", "escalated", "revoked")
+_SOURCE = re.compile(r"[a-z][a-z0-9_]{0,40}")
+
+_current: ContextVar[ActiveRun | None] = ContextVar("worldline_run", default=None)
+_lane: ContextVar[str] = ContextVar("worldline_lane", default="main")
+_open: list[ActiveRun] = []
+_joined: dict[tuple[int, str], ActiveRun] = {}
+_lock = threading.Lock()
+
+
+class Bases:
+    """The base URLs of this run's proxy: `run.proxy.openai`, `run.proxy.anthropic`, or `run.proxy["gemini"]`."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def __getitem__(self, provider: str) -> str:
+        return f"{self.url}{provider}"
+
+    @property
+    def openai(self) -> str:
+        """For `OpenAI(base_url=...)`."""
+        return self["openai"]
+
+    @property
+    def anthropic(self) -> str:
+        """For `Anthropic(base_url=...)`."""
+        return self["anthropic"]
+
+
+class ActiveRun:
+    """A run that is open in this process. `mode` is `record` or `replay`; `path` names the recording once sealed."""
+
+    def __init__(self, boundary: Boundary, url: str, run: str, joined: bool = False) -> None:
+        self.run = run
+        self.url = url
+        self.joined = joined
+        self.proxy = Bases(url)
+        self.path: Path | None = None
+        self._boundary = boundary
+        self._pid = os.getpid()
+        self._generators: dict[str, clock.Generator] = {}
+
+    @property
+    def boundary(self) -> Boundary:
+        """The door. A forked child of the recording process reaches it over HTTP."""
+        if os.getpid() != self._pid:
+            self._boundary, self._pid = RemoteBoundary(self.url), os.getpid()
+        return self._boundary
+
+    @property
+    def mode(self) -> str:
+        """`record` or `replay`."""
+        return self.boundary.mode
+
+    @contextmanager
+    def step(self, name: str | None = None) -> Iterator[None]:
+        """Everything inside is one step of this lane, whatever the model calls in it."""
+        lane = _lane.get()
+        self.boundary.note("marker", "step", lane, {}, {"phase": "begin", "name": name})
+        try:
+            yield
+        finally:
+            self.boundary.note("marker", "step", lane, {}, {"phase": "end", "name": name})
+
+    @contextmanager
+    def lane(self, name: str) -> Iterator[None]:
+        """Everything inside belongs to the agent, thread or task `name`."""
+        mark = _lane.set(name)
+        try:
+            yield
+        finally:
+            _lane.reset(mark)
+
+    def observe(self, value: Any, *, src: str, name: str | None = None) -> None:
+        """Record something that the agent saw: `src` says what kind (`terminal`, `file`, `window` ...).
+
+        Raises `ValueRefused` for a value that no record can carry.
+        """
+        if not _SOURCE.fullmatch(src):
+            raise UsageError(f"an observation's src is a lower-case word, not {src!r}", src=src)
+        self.boundary.note("observation", src, _lane.get(), {}, {"name": name, "value": Content.of(value)})
+
+    def permission(self, src: str, capability: str, **facts: Any) -> None:
+        """Record a permission event: `src` is one of `PERMISSIONS`; `facts` are plain data (who, why, policy)."""
+        if src not in PERMISSIONS:
+            raise UsageError(f"a permission is one of {', '.join(PERMISSIONS)}, not {src!r}", src=src)
+        self.boundary.note("permission", src, _lane.get(), {}, {"capability": capability, "facts": Content.of(facts)})
+
+    def outcome(
+        self, outcome: str | None = None, *, reward: float | None = None, done: bool | None = None, **facts: Any
+    ) -> None:
+        """Say how the run ended: `succeeded`, `failed` or a word of yours; a reward; whether the task is done."""
+        if outcome is None and done is not None:
+            outcome = "succeeded" if done else "failed"
+        plain = {"outcome": outcome, "reward": reward, "done": done}
+        self.boundary.note(
+            "marker", "outcome", _lane.get(), {}, {**plain, **({"facts": Content.of(facts)} if facts else {})}
+        )
+
+    def now(self) -> datetime.datetime:
+        """The time, recorded: a replay gives the same again. Aware, in UTC, to the microsecond."""
+        nanoseconds = self._sample("clock", clock.wall_ns)
+        return datetime.datetime.fromtimestamp(nanoseconds // 1000 / 1e6, datetime.UTC)
+
+    def uuid(self) -> uuids.UUID:
+        """A random UUID, recorded."""
+        return uuids.UUID(self._sample("uuid", clock.new_uuid))
+
+    @property
+    def rng(self) -> clock.Generator:
+        """This lane's random generator; its seed is recorded when it is first asked for."""
+        lane = _lane.get()
+        if lane not in self._generators:
+            self._generators[lane] = clock.generator(self._sample("rng", clock.new_seed))
+        return self._generators[lane]
+
+    def _sample(self, name: str, draw: Callable[[], Any]) -> Any:
+        lane = _lane.get()
+        call = Call(kind="observation", name=name, inputs=Content.of({"lane": lane}), lane=lane, parent=inside.get())
+        return doors.call(self.boundary, call, draw)
+
+    def bind(self, function: Callable[P, R]) -> Callable[P, R]:
+        """`function` as it runs in this run and lane, for threads and executors that start without a context."""
+        context = contextvars.copy_context()
+        context.run(_current.set, self)
+
+        @functools.wraps(function)
+        def bound(*args: P.args, **kwargs: P.kwargs) -> R:
+            return context.copy().run(function, *args, **kwargs)
+
+        return bound
+
+    def wrap(self, client: Any) -> Any:
+        """An SDK client (OpenAI, Anthropic, sync or async) whose calls are recorded in process.
+
+        A client whose base URL is this run's proxy already comes back as it is: nothing is recorded twice.
+        """
+        from worldline.seams.wire.transport import wrap_client  # needs an HTTP library that only some users have
+
+        return wrap_client(self, client)
+
+    def transport(self, inner: Any) -> Any:
+        """A transport of httpx or httpx2 around `inner`, for clients that you build yourself."""
+        from worldline.seams.wire.transport import twin
+
+        return twin(self, inner)
+
+
+def lane() -> str:
+    """The lane of this context."""
+    return _lane.get()
+
+
+def current() -> ActiveRun | None:
+    """The run that this line of code belongs to, or None where nothing records.
+
+    By context first; else the only run that is open in this process; else the run that WORLDLINE_URL names. Raises
+    `NoRunInContext` where several are open and the context says none of them.
+    """
+    found = _current.get()
+    if found is not None:
+        return found
+    if len(_open) == 1:
+        return _open[0]
+    if _open:
+        raise NoRunInContext(
+            f"{len(_open)} runs are open and this thread is in none of them: start it with run.bind(f)"
+        )
+    return join()
+
+
+def join() -> ActiveRun | None:
+    """The run of another process that WORLDLINE_URL names, joined once per process. Raises `JoinError`."""
+    url = os.environ.get(WORLDLINE_URL)
+    if not url:
+        return None
+    key = (os.getpid(), url)
+    with _lock:
+        if key not in _joined:
+            boundary = RemoteBoundary(url)
+            _joined[key] = ActiveRun(boundary, url, boundary.info["run"], joined=True)
+        return _joined[key]
+
+
+def enclosing() -> ActiveRun | None:
+    """The run that this very context has entered, if any."""
+    return _current.get()
+
+
+def is_own_url(url: str | None) -> bool:
+    """Whether `url` is that of a run which this process itself holds open."""
+    return any(run.url == url for run in _open)
+
+
+@contextmanager
+def entered(run: ActiveRun, environment: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Make `run` the run of this context, and of this process while it is the only one.
+
+    Then child processes find it too, through WORLDLINE_URL. `environment` is set while it lasts (for a replay here).
+    """
+    mark = _current.set(run)
+    before = {name: os.environ.get(name) for name in environment or ()}
+    os.environ.update(environment or {})
+    _register(run, add=True)
+    try:
+        yield
+    finally:
+        _register(run, add=False)
+        for name, value in before.items():
+            _restore(name, value)
+        _current.reset(mark)
+
+
+def _register(run: ActiveRun, add: bool) -> None:
+    with _lock:
+        was_ours = is_own_url(os.environ.get(WORLDLINE_URL))
+        if add:
+            _open.append(run)
+        else:
+            _open.remove(run)
+        if len(_open) == 1:
+            os.environ[WORLDLINE_URL] = _open[0].url
+        elif was_ours or not _open:
+            os.environ.pop(WORLDLINE_URL, None)
+
+
+def _restore(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value

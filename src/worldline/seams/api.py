@@ -1,0 +1,246 @@
+"""The Python API: `record`, `tool`, and the words of the run that the calling code belongs to.
+
+Everything works without a run too: tools just run, steps mark nothing, `now` is the clock. So one unchanged program
+runs plain, recorded and replayed.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import inspect
+import os
+import uuid as uuids
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar, cast, overload
+
+from worldline.engine import boundary as doors
+from worldline.engine import clock
+from worldline.engine.boundary import Call, inside
+from worldline.engine.content import Content
+from worldline.engine.recorder import Spec
+from worldline.errors import UsageError
+from worldline.model.effects import Effect
+from worldline.seams.active import ActiveRun, current, enclosing, entered, is_own_url, join, lane
+from worldline.seams.environment import WORLDLINE_URL, provider_keys
+from worldline.seams.session import RecordingSession
+from worldline.store.catalog import default_store
+from worldline.store.vault import MIN_LENGTH
+
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+Secrets = Mapping[str, str] | Iterable[str]
+
+
+class record:
+    """Record what happens inside the block; leaving it seals. Works with `with` and `async with`.
+
+    Under `worldline record -- CMD` or a replay it *joins* that run and opens no second. `store` is a directory (default
+    `.worldline/runs`); `secrets` are values that must never be written (a mapping labels them); `capture` is `full` or
+    `refs`; `policy` is `redact` or `stop`. Raises what opening raises. An exception that leaves the block is the run's
+    outcome and goes on; the recording is complete all the same.
+    """
+
+    def __init__(
+        self,
+        store: str | Path | None = None,
+        *,
+        task: str | None = None,
+        secrets: Secrets = (),
+        capture: str = "full",
+        policy: str = "redact",
+        session: str | None = None,
+        agent: Mapping[str, Any] | None = None,
+    ) -> None:
+        where = Path(store) if store is not None else default_store()
+        self._spec = Spec(
+            store=where,
+            task=task,
+            secrets={**provider_keys(os.environ, MIN_LENGTH), **labelled(secrets)},
+            capture=capture,
+            policy=policy,
+            session=session,
+            agent=dict(agent or {}),
+            origin="pytest" if "PYTEST_CURRENT_TEST" in os.environ else None,
+        )
+        self._stack = ExitStack()
+        self._session: RecordingSession | None = None
+        self._run: ActiveRun | None = None
+
+    def __enter__(self) -> ActiveRun:
+        url = os.environ.get(WORLDLINE_URL)
+        joined = enclosing() or (join() if url and not is_own_url(url) else None)
+        if joined is not None:
+            return joined
+        self._session = RecordingSession(self._spec, os.environ)
+        self._run = ActiveRun(self._session.boundary, self._session.proxy.url, self._session.recorder.run)
+        self._stack.enter_context(entered(self._run))
+        return self._run
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is None or self._run is None:
+            return
+        self._stack.close()
+        outcome = self._session.recorder.outcome
+        interrupted = isinstance(error, KeyboardInterrupt)
+        if error is not None:
+            outcome.setdefault("outcome", "failed")
+            outcome["error"] = self._session.recorder.vault.redact_text(f"{type(error).__name__}: {error}"[:500])
+        self._run.path = self._session.close(
+            "partial" if interrupted else "complete", "interrupted" if interrupted else None
+        )
+
+    async def __aenter__(self) -> ActiveRun:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        import asyncio
+
+        # Sealing waits for running exchanges and the disk; the loop goes on meanwhile.
+        context = functools.partial(self.__exit__, kind, error, trace)
+        if self._session is None:
+            return
+        self._stack.close()
+        self._stack = ExitStack()
+        await asyncio.to_thread(context)
+
+
+def labelled(secrets: Secrets) -> dict[str, str]:
+    """Secrets with their labels: a mapping's own, else the variable that holds the value, else `secret-1` and so on."""
+    if isinstance(secrets, Mapping):
+        return dict(secrets)
+    if isinstance(secrets, str):
+        raise UsageError("secrets is a set of values or a mapping of labels to values, not one text")
+    by_value = {value: name for name, value in sorted(os.environ.items()) if value}
+    return {by_value.get(value, f"secret-{number}"): value for number, value in enumerate(sorted(set(secrets)), 1)}
+
+
+@overload
+def tool(function: F) -> F: ...
+@overload
+def tool(
+    *, name: str | None = None, effect: str = ..., idempotency_key: Callable[..., str] | None = None
+) -> Callable[[F], F]: ...
+def tool(
+    function: F | None = None,
+    *,
+    name: str | None = None,
+    effect: str = Effect.SIDE_EFFECTING,
+    idempotency_key: Callable[..., str] | None = None,
+) -> F | Callable[[F], F]:
+    """Let a function's calls cross the door: recorded while a run records, served on a replay, plain otherwise.
+
+    `name` is what the model calls it (default: the function's name); `effect` is `pure`, `idempotent` or
+    `side_effecting` (the default: what is not known to be harmless is not); `idempotency_key` makes the key of a call
+    from its arguments. Arguments and results must be plain data (`model.values`); `self` of a method is left out.
+    Raises `UsageError` for a generator. Calls raise `ValueRefused` for arguments that no record can carry.
+    """
+    if function is None:
+        return lambda found: tool(found, name=name, effect=effect, idempotency_key=idempotency_key)  # type: ignore[call-overload]
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise UsageError(f"{function.__qualname__} is a generator; a tool returns its result whole")
+    crossing = _Crossing(function, name or function.__name__, Effect(effect), idempotency_key)
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def awaited(*args: Any, **kwargs: Any) -> Any:
+            run = current()
+            if run is None:
+                return await function(*args, **kwargs)
+            call = crossing.call(args, kwargs)
+            return await doors.acall(run.boundary, call, lambda: function(*args, **kwargs), crossing.scope)
+
+        return cast(F, awaited)
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        run = current()
+        if run is None:
+            return function(*args, **kwargs)
+        call = crossing.call(args, kwargs)
+        return doors.call(run.boundary, call, lambda: function(*args, **kwargs), crossing.scope)
+
+    return cast(F, called)
+
+
+class _Crossing:
+    """How one tool's calls become `Call`s."""
+
+    def __init__(
+        self, function: Callable[..., Any], name: str, effect: Effect, idempotency_key: Callable[..., str] | None
+    ) -> None:
+        self._signature = inspect.signature(function)
+        self._name = name
+        self._effect = effect
+        self._idempotency_key = idempotency_key
+        self.scope: Mapping[str, Any] = getattr(function, "__globals__", {})
+        names = list(self._signature.parameters)
+        # A function inside a class whose first parameter is self or cls is a method: the object is no input.
+        self._skip = names[0] if names and "." in function.__qualname__ and names[0] in ("self", "cls") else None
+
+    def call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        arguments = {key: value for key, value in bound.arguments.items() if key != self._skip}
+        return Call(
+            kind="action",
+            name=self._name,
+            inputs=Content.of(arguments),
+            effect=str(self._effect),
+            idempotency_key=self._key(arguments),
+            lane=lane(),
+            parent=inside.get(),
+        )
+
+    def _key(self, arguments: Mapping[str, Any]) -> str | None:
+        return None if self._idempotency_key is None else str(self._idempotency_key(**arguments))
+
+
+def step(name: str | None = None) -> AbstractContextManager[None]:
+    """Everything inside is one step of the current run; nothing happens without one."""
+    run = current()
+    return nullcontext() if run is None else run.step(name)
+
+
+def observe(value: Any, *, src: str, name: str | None = None) -> None:
+    """Record something that the agent saw (`ActiveRun.observe`); nothing happens without a run."""
+    if (run := current()) is not None:
+        run.observe(value, src=src, name=name)
+
+
+def permission(src: str, capability: str, **facts: Any) -> None:
+    """Record a permission event (`ActiveRun.permission`); nothing happens without a run."""
+    if (run := current()) is not None:
+        run.permission(src, capability, **facts)
+
+
+def outcome(outcome: str | None = None, *, reward: float | None = None, done: bool | None = None, **facts: Any) -> None:
+    """Say how the current run ended (`ActiveRun.outcome`); nothing happens without one."""
+    if (run := current()) is not None:
+        run.outcome(outcome, reward=reward, done=done, **facts)
+
+
+def now() -> datetime.datetime:
+    """The time in UTC, recorded where a run is open and the same again on its replay."""
+    run = current()
+    return run.now() if run is not None else datetime.datetime.fromtimestamp(clock.wall_ns() / 1e9, datetime.UTC)
+
+
+def uuid() -> uuids.UUID:
+    """A random UUID, recorded where a run is open."""
+    run = current()
+    return run.uuid() if run is not None else uuids.UUID(clock.new_uuid())
+
+
+def rng() -> clock.Generator:
+    """A random generator, its seed recorded where a run is open."""
+    run = current()
+    return run.rng if run is not None else clock.generator(clock.new_seed())

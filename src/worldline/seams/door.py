@@ -1,0 +1,125 @@
+"""The door's server side: the verbs of `Boundary` for the other processes of a run, over HTTP on the proxy's port.
+
+    begin  encoded  chunk  finish  fail  abandon  note  info
+
+Bodies are JSON. What the door refuses comes back as 409 with the error's class, message and facts, so that the caller
+raises the same error as if it held the recorder itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from worldline.engine.boundary import Boundary, Call, Live, Served
+from worldline.engine.content import JSON, Content
+from worldline.errors import UsageError, WorldlineError
+
+
+class Door:
+    """Answers the verbs for one boundary. `info` is what a joining process is told of its run."""
+
+    def __init__(self, boundary: Boundary, info: Callable[[], dict[str, Any]]) -> None:
+        self._boundary = boundary
+        self._info = info
+        self._live: dict[str, Live] = {}
+
+    async def __call__(self, verb: str, body: bytes) -> tuple[int, dict[str, Any]]:
+        """The status and JSON answer of one verb."""
+        try:
+            return 200, await asyncio.to_thread(self._answer, verb, msgspec.json.decode(body or b"{}"))
+        except WorldlineError as error:
+            return 409, {"error": pack_error(error)}
+        except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
+            return 400, {"error": pack_error(UsageError(f"not a request of the door: {error!r}"))}
+
+    def _answer(self, verb: str, ask: dict[str, Any]) -> dict[str, Any]:
+        match verb:
+            case "info":
+                return self._info()
+            case "begin":
+                return self._begin(ask)
+            case "note":
+                self._boundary.note(ask["kind"], ask["src"], ask["lane"], ask["keys"], unpack_fields(ask["data"]))
+            case "encoded":
+                self._live[ask["call"]].encoded(ask["encoding"])
+            case "chunk":
+                self._live[ask["call"]].chunk(base64.b64decode(ask["data"]), ask["ends_chunk"])
+            case "finish":
+                self._live.pop(ask["call"]).finish(ask["data"], unpack_content(ask.get("result")))
+            case "fail":
+                self._live.pop(ask["call"]).fail(ask["error"])
+            case "abandon":
+                self._live.pop(ask["call"]).abandon(ask["why"])
+            case _:
+                raise UsageError(f"the door has no verb '{verb}'", verb=verb)
+        return {}
+
+    def _begin(self, ask: dict[str, Any]) -> dict[str, Any]:
+        answer = self._boundary.begin(unpack_call(ask))
+        if isinstance(answer, Served):
+            answer.release()
+            content = answer.content() if "error" not in answer.data and "status" not in answer.data else None
+            pieces = answer.pieces() if "status" in answer.data else []
+            return {
+                "served": {
+                    "call": answer.call,
+                    "data": dict(answer.data),
+                    "result": pack_content(content),
+                    "pieces": [[base64.b64encode(data).decode("ascii"), ends] for data, ends in pieces],
+                }
+            }
+        self._live[answer.call] = answer
+        return {"live": answer.call}
+
+
+def pack_call(call: Call) -> dict[str, Any]:
+    """A call as the door's JSON."""
+    packed: dict[str, Any] = msgspec.to_builtins(call, builtin_types=(bytes,))
+    packed["inputs"] = pack_content(call.inputs)
+    for name in ("body", "key_body"):
+        value = packed[name]
+        packed[name] = None if value is None else base64.b64encode(value).decode("ascii")
+    return packed
+
+
+def unpack_call(packed: Mapping[str, Any]) -> Call:
+    """Undo `pack_call`."""
+    fields = dict(packed)
+    fields["inputs"] = unpack_content(fields["inputs"])
+    for name in ("body", "key_body"):
+        if fields.get(name) is not None:
+            fields[name] = base64.b64decode(fields[name])
+    return Call(**fields)
+
+
+def pack_content(content: Content | None) -> dict[str, str] | None:
+    """Encoded JSON as the door's JSON carries it."""
+    return None if content is None else {"text": content.data.decode("utf-8"), "type": content.media_type}
+
+
+def unpack_content(packed: Mapping[str, str] | None) -> Content | None:
+    """Undo `pack_content`."""
+    return None if packed is None else Content(packed["text"].encode("utf-8"), packed.get("type", JSON))
+
+
+def pack_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A row's data, its contents marked as such."""
+    return {key: {"$content": pack_content(v)} if isinstance(v, Content) else v for key, v in data.items()}
+
+
+def unpack_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Undo `pack_fields`."""
+    return {
+        key: unpack_content(v["$content"]) if isinstance(v, dict) and "$content" in v else v for key, v in data.items()
+    }
+
+
+def pack_error(error: WorldlineError) -> dict[str, Any]:
+    """An error of ours as data."""
+    facts = {key: value for key, value in error.facts.items() if isinstance(value, str | int | list | dict | None)}
+    return {"class": type(error).__name__, "message": str(error), "facts": msgspec.to_builtins(facts, enc_hook=str)}

@@ -1,0 +1,134 @@
+"""The door's client side: a `Boundary` for a process that joins the run named by WORLDLINE_URL.
+
+Connections are kept per thread. A run that cannot be reached raises `JoinError`: what would cross unrecorded does not
+cross at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from worldline import errors
+from worldline.engine import failure, matcher
+from worldline.engine.boundary import Call, Live, Served
+from worldline.engine.content import Content
+from worldline.errors import JoinError, WorldlineError
+from worldline.seams.door import pack_call, pack_content, pack_fields, unpack_content
+
+_OURS = {
+    name: value
+    for module in (errors, failure, matcher)
+    for name, value in vars(module).items()
+    if isinstance(value, type) and issubclass(value, WorldlineError)
+}
+
+
+class RemoteBoundary:
+    """Speaks to the recorder or replayer of another process at `url` (`http://127.0.0.1:PORT/<token>/`).
+
+    Raises `JoinError` where nothing answers there.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._parts = urlsplit(url)
+        self._local = threading.local()
+        self.info = self.ask("info", {})
+        self.mode: str = self.info["mode"]
+
+    def begin(self, call: Call) -> Served | Live:
+        """Ask the run. Raises what its boundary raises."""
+        answer = self.ask("begin", pack_call(call))
+        if "served" in answer:
+            return RemoteServed(answer["served"])
+        return RemoteLive(self, answer["live"])
+
+    def note(self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        """Add a row that is no crossing."""
+        self.ask("note", {"kind": kind, "src": src, "lane": lane, "keys": dict(keys), "data": pack_fields(data)})
+
+    def ask(self, verb: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """One verb of the door. Raises the door's own error, or `JoinError`."""
+        encoded = msgspec.json.encode(body)
+        try:
+            status, answer = self._post(verb, encoded)
+        except (OSError, http.client.HTTPException, msgspec.DecodeError) as error:
+            raise JoinError(f"cannot reach the run at WORLDLINE_URL ({self._parts.netloc}): {error}") from error
+        if status != 200:
+            told = answer.get("error", {})
+            kind = _OURS.get(told.get("class", ""), JoinError)
+            raise kind(told.get("message", f"the run refused: HTTP {status}"), **told.get("facts", {}))
+        return answer
+
+    def _post(self, verb: str, body: bytes) -> tuple[int, dict[str, Any]]:
+        kept: tuple[int, http.client.HTTPConnection] | None = getattr(self._local, "connection", None)
+        if kept is None or kept[0] != os.getpid():  # a forked child must not share its parent's connection
+            kept = (os.getpid(), http.client.HTTPConnection(self._parts.hostname or "", self._parts.port))
+            self._local.connection = kept
+        connection = kept[1]
+        try:
+            connection.request("POST", f"{self._parts.path}door/{verb}", body, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            return response.status, msgspec.json.decode(response.read(), type=dict[str, Any])
+        except BaseException:
+            connection.close()
+            self._local.connection = None
+            raise
+
+
+class RemoteServed(Served):
+    """An answer of the record, released by the other side already."""
+
+    def __init__(self, packed: Mapping[str, Any]) -> None:
+        self.call = packed["call"]
+        self.data: Mapping[str, Any] = packed["data"]
+        self._result = unpack_content(packed["result"])
+        self._pieces = [(base64.b64decode(data), ends) for data, ends in packed["pieces"]]
+
+    def content(self) -> Content | None:
+        """The recorded result."""
+        return self._result
+
+    def pieces(self) -> list[tuple[bytes, bool]]:
+        """The recorded body."""
+        return self._pieces
+
+    def release(self) -> None:
+        """Nothing to wait for: the other side waited."""
+
+
+class RemoteLive(Live):
+    """A call that this process carries out and the other side records."""
+
+    def __init__(self, boundary: RemoteBoundary, call: str) -> None:
+        self.call = call
+        self._boundary = boundary
+
+    def encoded(self, encoding: str) -> None:
+        """Name the body's content encoding."""
+        self._boundary.ask("encoded", {"call": self.call, "encoding": encoding})
+
+    def chunk(self, data: bytes, ends_chunk: bool = True) -> None:
+        """Record a piece of the body."""
+        packed = base64.b64encode(data).decode("ascii")
+        self._boundary.ask("chunk", {"call": self.call, "data": packed, "ends_chunk": ends_chunk})
+
+    def finish(self, data: Mapping[str, Any], result: Content | None = None) -> None:
+        """Record the answer."""
+        self._boundary.ask("finish", {"call": self.call, "data": dict(data), "result": pack_content(result)})
+
+    def fail(self, error: Mapping[str, Any]) -> None:
+        """Record the failure."""
+        self._boundary.ask("fail", {"call": self.call, "error": dict(error)})
+
+    def abandon(self, why: str) -> None:
+        """Leave the call unfinished."""
+        self._boundary.ask("abandon", {"call": self.call, "why": why})

@@ -1,0 +1,101 @@
+"""A run that is open: recorder or replayer, proxy and door together, for a command or for this process.
+
+`RecordingSession` records; `ReplaySession` serves a recording. Both give the environment for child processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from worldline.engine.boundary import RecordBoundary
+from worldline.engine.recorder import Recorder, Spec
+from worldline.engine.replay import ReplayBoundary, ReplayReport, placeholder, resolve_secrets
+from worldline.seams.door import Door
+from worldline.seams.environment import PROVIDERS, child_environment, upstreams
+from worldline.seams.wire.proxy import Proxy
+from worldline.store.recording import Recording
+
+
+class RecordingSession:
+    """Opens an attempt with its proxy. Raises what opening a recorder or a port raises."""
+
+    def __init__(self, spec: Spec, environment: Mapping[str, str], port: int = 0) -> None:
+        self.recorder = Recorder(spec)
+        self.boundary = RecordBoundary(self.recorder)
+        try:
+            self.proxy = Proxy(
+                self.boundary,
+                upstreams(environment),
+                self.recorder.vault.holds_secret,
+                Door(self.boundary, self.info),
+                port=port,
+                http_proxy=_http_proxy(environment),
+            )
+        except BaseException:
+            self.recorder.close()
+            raise
+        self._environment = environment
+
+    def info(self) -> dict[str, Any]:
+        """What a joining process is told."""
+        recorder = self.recorder
+        return {"mode": "record", "run": recorder.run, "attempt": recorder.attempt_id, "session": recorder.session}
+
+    def environment(self) -> dict[str, str]:
+        """The environment for a child of this run."""
+        return child_environment(self._environment, self.proxy.url, self.proxy.base_url)
+
+    def close(self, disposition: str = "complete", reason: str | None = None) -> Path:
+        """Stop the proxy and seal. Returns the path that names the recording."""
+        self.proxy.close()
+        return self.recorder.seal(disposition, reason)
+
+    def leave(self) -> None:
+        """Stop without sealing: what is on disk stays as a crash would leave it."""
+        self.proxy.close(drain_seconds=0)
+        self.recorder.close()
+
+
+class ReplaySession:
+    """Serves a recording through a proxy. Raises `Ineligible` with reasons.
+
+    `secrets` gives the values of labels; the environment's count too; a label without a value gets a placeholder.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        environment: Mapping[str, str],
+        secrets: Mapping[str, str] | None = None,
+        tools: str = "refuse",
+    ) -> None:
+        self.recording = recording
+        self.secrets = {**resolve_secrets(recording, environment), **(secrets or {})}
+        self.boundary = ReplayBoundary(recording, self.secrets, tools)
+        # No upstream is ever asked: the bases only name the providers.
+        bases = {name: provider.base for name, provider in PROVIDERS.items()}
+        self.proxy = Proxy(self.boundary, bases, lambda value: None, Door(self.boundary, self.info))
+        self._environment = environment
+
+    def info(self) -> dict[str, Any]:
+        """What a joining process is told."""
+        return {"mode": "replay", "run": self.recording.run_directory.name}
+
+    def environment(self) -> dict[str, str]:
+        """The environment for the re-driven agent: placeholders where a key or a registered secret is not at hand."""
+        keys = {p.key: placeholder(p.key) for p in PROVIDERS.values() if not self._environment.get(p.key)}
+        return child_environment(self._environment, self.proxy.url, self.proxy.base_url, {**keys, **self.secrets})
+
+    def close(self) -> ReplayReport:
+        """Stop the proxy and judge."""
+        self.proxy.close(drain_seconds=1.0)
+        return self.boundary.report()
+
+
+def _http_proxy(environment: Mapping[str, str]) -> str | None:
+    """The forward proxy towards the providers, where the environment names one."""
+    return next(
+        (environment[n] for n in ("HTTPS_PROXY", "https_proxy") if environment.get(n, "").startswith("http://")), None
+    )

@@ -1,0 +1,283 @@
+"""The proxy at the provider's base URL: hears every model call of any SDK in any language, records it or serves it.
+
+    http://127.0.0.1:PORT/<token>/<provider>/...    the provider's API
+    http://127.0.0.1:PORT/<token>/door/<verb>       the door, for processes of the run (`seams.door`)
+
+Bytes go to the client as they come, border for border; the record is written beside. A client that hangs up (the
+OpenAI SDK does so at `[DONE]`) does not cut the record: the upstream is drained, bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from worldline.engine import clock
+from worldline.engine.boundary import Boundary, Call, Live, Served
+from worldline.errors import JoinError, WorldlineError
+from worldline.seams.wire.exchange import INTERNAL, call_of, recorded_headers, served_headers
+from worldline.seams.wire.http import (
+    ClientGone,
+    Headers,
+    Piece,
+    ResponseHead,
+    UpstreamError,
+    header,
+    with_header,
+    without_headers,
+)
+from worldline.seams.wire.server import Reply, Request, Server, error_body
+from worldline.seams.wire.upstream import Answer, Upstream
+
+HOST = "127.0.0.1"
+DRAIN_BYTES = 32 << 20
+DRAIN_SECONDS = 30.0
+NO_RETRY: Headers = (("x-should-retry", "false"),)  # both big SDKs obey it: a refusal is no reason to ask again
+
+Verb = Callable[[str, bytes], Awaitable[tuple[int, dict[str, Any]]]]
+
+
+class Proxy:
+    """Serves one run on a loopback port, in a thread of its own.
+
+    `upstreams` maps a provider's name to its base URL; `markers` names the secrets in a header's value. Raises
+    `PortInUse`. In a replay nothing is ever sent upstream.
+    """
+
+    def __init__(
+        self,
+        boundary: Boundary,
+        upstreams: Mapping[str, str],
+        markers: Callable[[str], str | None],
+        door: Verb | None = None,
+        port: int = 0,
+        http_proxy: str | None = None,
+    ) -> None:
+        self.boundary = boundary
+        self.token = clock.token()
+        self.failure: WorldlineError | None = None
+        self._upstreams = {name: Upstream(base, proxy=http_proxy) for name, base in upstreams.items()}
+        self._markers = markers
+        self._door = door
+        self._server = Server()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="worldline-proxy", daemon=True)
+        self._thread.start()
+        try:
+            self._wait(self._server.start(HOST, port, self._handle))
+        except BaseException:
+            self._stop_loop()
+            raise
+        self.port = self._server.port
+
+    @property
+    def url(self) -> str:
+        """The run's own URL, as WORLDLINE_URL carries it."""
+        return f"http://{HOST}:{self.port}/{self.token}/"
+
+    def base_url(self, provider: str) -> str:
+        """What stands for a provider's base URL."""
+        return f"{self.url}{provider}"
+
+    @property
+    def connects(self) -> int:
+        """Connections made to providers so far."""
+        return sum(upstream.connects for upstream in self._upstreams.values())
+
+    def close(self, drain_seconds: float = 5.0) -> None:
+        """Stop: running exchanges get `drain_seconds` to end."""
+        self._wait(self._server.close(drain_seconds))
+        for upstream in self._upstreams.values():
+            self._wait(upstream.close())
+        self._stop_loop()
+
+    def _wait(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _stop_loop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _handle(self, request: Request, reply: Reply) -> None:
+        _, token, place, *rest = [*request.head.target.split("/", 3), "", ""][:4]
+        if token != self.token:
+            await reply.json(
+                404, error_body("not_this_run", "this port belongs to a Worldline run; the token is not its own")
+            )
+        elif place == "door" and self._door is not None:
+            status, answer = await self._door(rest[0], request.body)
+            await reply.json(status, answer)
+        elif place.partition("?")[0] not in self._upstreams:
+            await reply.json(404, error_body("unknown_provider", f"no provider '{place}' behind this run"))
+        elif request.upgrade is not None:
+            await self._refuse_upgrade(request, reply, place)
+        else:
+            await self._cross(request, reply, place, "/" + rest[0])
+
+    async def _refuse_upgrade(self, request: Request, reply: Reply, provider: str) -> None:
+        what = f"a {request.upgrade} connection to {provider}"
+        self.boundary.note("meta", "loss", "main", {}, {"what": what, "why": "it is refused: only HTTP is recorded"})
+        message = f"{what} cannot be recorded; use the HTTP transport of this API"
+        await reply.json(501, error_body("upgrade_refused", message), NO_RETRY)
+
+    async def _cross(self, request: Request, reply: Reply, provider: str, target: str) -> None:
+        head = request.head
+        call = call_of(head.method, target, head.headers, request.body, self._markers)
+        try:
+            answer = await asyncio.to_thread(self.boundary.begin, call)
+        except WorldlineError as error:
+            self.failure = self.failure or error
+            await reply.json(424, error_body(f"worldline_{error.kind}", str(error)), NO_RETRY)
+            return
+        if isinstance(answer, Served):
+            await serve(answer, reply)
+        else:
+            await self._forward(request, reply, self._upstreams[provider], target, call, answer)
+
+    async def _forward(
+        self, request: Request, reply: Reply, upstream: Upstream, target: str, call: Call, live: Live
+    ) -> None:
+        headers = with_header(own_headers_left_out(request.head.headers), "Accept-Encoding", "identity")
+        try:
+            answer = await upstream.send(request.head.method, target, headers, request.body)
+        except UpstreamError as error:
+            failure = {"type": "upstream", "kind": error.kind, "message": str(error)}
+            live.fail(failure)
+            await reply.json(502, _upstream_failed(failure), NO_RETRY)
+            return
+        try:
+            await _Tee(answer, reply, live, self._markers).run()
+        except asyncio.CancelledError:
+            live.abandon("the recorder stopped before the answer was whole")
+            raise
+        except ClientGone:
+            raise  # the record is whole; the server closes the connection
+        except WorldlineError as error:
+            self.failure = self.failure or error
+            if not reply.ended:
+                reply.abort()
+        finally:
+            await answer.close()
+
+
+class _Tee:
+    """One live answer on its way: to the client as it comes, to the record beside."""
+
+    def __init__(self, answer: Answer, reply: Reply, live: Live, markers: Callable[[str], str | None]) -> None:
+        self._answer, self._reply, self._live = answer, reply, live
+        self._markers = markers
+        self._client_at: int | None = None  # the piece at which the client hung up
+        self._owed = answer.head.length
+        self._finished = False
+
+    async def run(self) -> None:
+        """Carry the answer. Raises what recording raises."""
+        head = self._answer.head
+        self._live.encoded((header(head.headers, "content-encoding") or "identity").strip().lower())
+        await self._to_client(self._reply.start(head), 0)
+        broken: UpstreamError | None = None
+        try:
+            await self._pieces()
+        except UpstreamError as error:
+            broken = error
+        self._finish(broken)
+        if self._client_at is None and broken is not None:
+            self._reply.abort()
+        elif self._client_at is None:
+            await self._reply.end()
+        else:
+            raise ClientGone("the client hung up; the upstream was drained for the record")
+
+    async def _pieces(self) -> None:
+        index, drained, deadline = 0, 0, 0
+        async for piece in self._answer.pieces():
+            self._live.chunk(piece.data, piece.ends_chunk)
+            self._at_its_end(piece)
+            if self._client_at is None:
+                await self._to_client(self._reply.piece(piece.data), index)
+                deadline = clock.monotonic_ns() + int(DRAIN_SECONDS * 1e9)
+            else:
+                drained += len(piece.data)
+                if drained > DRAIN_BYTES or clock.monotonic_ns() > deadline:
+                    raise UpstreamError("not drained to its end", kind="broken", host="", port=0)
+            index += 1
+
+    def _at_its_end(self, piece: Piece) -> None:
+        """A body of known length ends with its last byte: its row is written before the client can go on."""
+        if self._owed is not None:
+            self._owed -= len(piece.data)
+            if self._owed == 0:
+                self._finish(None)
+
+    async def _to_client(self, write: Awaitable[None], index: int) -> None:
+        try:
+            await write
+        except ClientGone:
+            if self._client_at is None:
+                self._client_at = index
+
+    def _finish(self, broken: UpstreamError | None) -> None:
+        if self._finished:
+            return
+        self._finished = True
+        head = self._answer.head
+        data: dict[str, Any] = {
+            "status": head.status,
+            "reason": head.reason,
+            "headers": recorded_headers(head.headers, self._markers),
+            "framing": head.framing,
+            "complete": broken is None,
+        }
+        if head.length is not None:
+            data["length"] = head.length
+        if self._client_at is not None:
+            data |= {"closed_by": "client", "closed_at": self._client_at}
+        elif broken is not None:
+            data |= {"closed_by": "upstream", "why": str(broken)}
+        self._live.finish(data)
+
+
+async def serve(answer: Served, reply: Reply) -> None:
+    """Give a recorded answer, border for border; its last piece waits until the record's order lets it out."""
+    data = answer.data
+    if "error" in data:
+        await asyncio.to_thread(answer.release)
+        await reply.json(502, _upstream_failed(data["error"]), NO_RETRY)
+        return
+    pieces, framing = answer.pieces(), data["framing"]
+    whole = data["complete"] or data.get("closed_by") == "client"
+    length = data.get("length") if not whole else sum(len(piece) for piece, _ in pieces)
+    head = ResponseHead(
+        data["status"], data["reason"], served_headers(data), framing, length if framing == "length" else None
+    )
+    try:
+        await reply.start(head)
+        for piece, _ in pieces[:-1]:
+            await reply.piece(piece)
+        await asyncio.to_thread(answer.release)
+        if pieces:
+            await reply.piece(pieces[-1][0])
+        if whole:
+            await reply.end()
+        else:
+            reply.abort()
+    except ClientGone:
+        await asyncio.to_thread(answer.release)  # a client that hung up has what it wanted; the order goes on
+        raise
+
+
+def own_headers_left_out(headers: Headers) -> Headers:
+    """Headers less those that are between the agent and the recorder."""
+    return without_headers(headers, *[name for name, _ in headers if name.lower().startswith(INTERNAL)])
+
+
+def _upstream_failed(failure: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    return error_body("upstream_" + str(failure.get("kind", "failed")), str(failure.get("message", "")))
+
+
+def join_failed(url: str, error: Exception) -> JoinError:
+    """The error of a process that cannot reach its run."""
+    return JoinError(f"cannot reach the run at WORLDLINE_URL: {error}", url=url.rsplit("/", 2)[0])

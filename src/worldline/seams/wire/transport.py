@@ -1,0 +1,252 @@
+"""The in-process twin of the proxy: a transport for httpx and httpx2 that records or serves the same exchanges.
+
+For tests and notebooks, where the agent runs in this process. Same calls, same keys, same cassette as the proxy; the
+pieces are what the library's own transport gives. The library is the client's own: none is imported by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import importlib
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from worldline.engine.boundary import Call, Live, Served, inside
+from worldline.errors import UsageError, WorldlineError
+from worldline.seams.active import ActiveRun, lane
+from worldline.seams.wire.exchange import call_of, recorded_headers, served_headers
+from worldline.seams.wire.http import header
+from worldline.seams.wire.proxy import NO_RETRY
+from worldline.seams.wire.server import error_body
+
+LIBRARIES = ("httpx2", "httpx")
+
+
+class _Twins(NamedTuple):
+    """The transport classes for one library."""
+
+    plain: Any
+    awaited: Any
+
+
+def twin(run: ActiveRun, inner: Any) -> Any:
+    """The twin around a transport of httpx or httpx2, sync or async. Raises `UsageError` for anything else."""
+    library = _library_of(inner)
+    twins = _twins(library.__name__)
+    return (twins.awaited if isinstance(inner, library.AsyncBaseTransport) else twins.plain)(run, inner)
+
+
+def wrap_client(run: ActiveRun, client: Any) -> Any:
+    """A copy of an SDK client (OpenAI, Anthropic, and what is built like them) that goes through the twin."""
+    if str(getattr(client, "base_url", "")).startswith(run.url):
+        return client
+    http_client = getattr(client, "_client", None)
+    if http_client is None or not hasattr(client, "copy"):
+        raise UsageError(f"cannot wrap a {type(client).__name__}: give its HTTP client run.transport(...) instead")
+    library = _library_of(http_client)
+    is_async = isinstance(http_client, library.AsyncClient)
+    inner = library.AsyncHTTPTransport() if is_async else library.HTTPTransport()
+    make = library.AsyncClient if is_async else library.Client
+    own = make(transport=twin(run, inner), timeout=http_client.timeout, follow_redirects=True)
+    return client.copy(http_client=own)
+
+
+def _library_of(thing: Any) -> Any:
+    for kind in type(thing).__mro__:
+        name = kind.__module__.partition(".")[0]
+        if name in LIBRARIES:
+            return importlib.import_module(name)
+    raise UsageError(f"{type(thing).__module__}.{type(thing).__name__} belongs to neither httpx nor httpx2")
+
+
+def _call(run: ActiveRun, request: Any, body: bytes) -> Call | None:
+    """The call that a request is; None for one that goes to this run's own proxy, which records it itself."""
+    if str(request.url).startswith(run.url):
+        return None
+    headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw)
+    target = request.url.raw_path.decode("ascii")
+    return call_of(request.method, target, headers, body, lambda value: None, lane(), inside.get())
+
+
+class _Tee:
+    """The record of one live response."""
+
+    def __init__(self, live: Live, response: Any) -> None:
+        self._live = live
+        self._response = response
+        self._pieces = 0
+        self._done = False
+        self._headers = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in response.headers.raw]
+        live.encoded((header(self._headers, "content-encoding") or "identity").strip().lower())
+
+    def piece(self, data: bytes) -> None:
+        self._pieces += 1
+        self._live.chunk(data)
+
+    def end(self, closed_by: str | None = None, why: str | None = None) -> None:
+        if self._done:
+            return
+        self._done = True
+        extensions = self._response.extensions
+        data: dict[str, Any] = {
+            "status": self._response.status_code,
+            "reason": extensions.get("reason_phrase", b"").decode("latin-1"),
+            "headers": recorded_headers(self._headers, lambda value: None),
+            "framing": "chunked" if header(self._headers, "transfer-encoding") else "length",
+            "complete": closed_by is None,
+        }
+        if closed_by is not None:
+            data |= {"closed_by": closed_by, "closed_at": self._pieces, "why": why}
+        self._live.finish(data)
+
+
+def _failed(live: Live, error: Exception) -> None:
+    live.fail({"type": "upstream", "kind": type(error).__name__, "message": str(error)})
+
+
+@functools.cache
+def _twins(name: str) -> _Twins:
+    """The two transports and four streams of one library; its base classes make them be accepted by its clients."""
+    library = importlib.import_module(name)
+
+    def refused(request: Any, error: WorldlineError) -> Any:
+        """A refusal as a response: SDKs would retry an exception, and show this message."""
+        body = msgspec.json.encode(error_body(f"worldline_{error.kind}", str(error)))
+        return library.Response(
+            424, headers=[*NO_RETRY, ("content-type", "application/json")], content=body, request=request
+        )
+
+    def served(request: Any, answer: Served, stream: Any) -> Any:
+        data = answer.data
+        if "error" in data:
+            raise library.ConnectError(str(data["error"].get("message")), request=request)
+        extensions = {"http_version": b"HTTP/1.1", "reason_phrase": data["reason"].encode("latin-1")}
+        headers = list(served_headers(data))
+        return library.Response(data["status"], headers=headers, stream=stream, extensions=extensions, request=request)
+
+    class Replayed(library.SyncByteStream, library.AsyncByteStream):  # type: ignore[name-defined,misc]
+        """A recorded body."""
+
+        def __init__(self, answer: Served) -> None:
+            self._answer = answer
+
+        def __iter__(self) -> Iterator[bytes]:
+            pieces = [piece for piece, _ in self._answer.pieces()]
+            yield from pieces[:-1]
+            self._answer.release()
+            yield from pieces[-1:]
+            _check_whole(library, self._answer)
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            pieces = [piece for piece, _ in self._answer.pieces()]
+            for piece in pieces[:-1]:
+                yield piece
+            await asyncio.to_thread(self._answer.release)
+            for piece in pieces[-1:]:
+                yield piece
+            _check_whole(library, self._answer)
+
+    class Recorded(library.SyncByteStream):  # type: ignore[name-defined,misc]
+        """A live body, recorded as it is read."""
+
+        def __init__(self, inner: Any, tee: _Tee) -> None:
+            self._inner, self._tee, self._parts = inner, tee, iter(inner)
+
+        def __iter__(self) -> Iterator[bytes]:
+            try:
+                for part in self._parts:
+                    self._tee.piece(part)
+                    yield part
+            except library.TransportError as error:
+                self._tee.end("upstream", str(error))
+                raise
+            self._tee.end()
+
+        def close(self) -> None:
+            self._tee.end("client")
+            self._inner.close()
+
+    class AsyncRecorded(library.AsyncByteStream):  # type: ignore[name-defined,misc]
+        """`Recorded` for an event loop."""
+
+        def __init__(self, inner: Any, tee: _Tee) -> None:
+            self._inner, self._tee = inner, tee
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            try:
+                async for part in self._inner:
+                    self._tee.piece(part)
+                    yield part
+            except library.TransportError as error:
+                self._tee.end("upstream", str(error))
+                raise
+            self._tee.end()
+
+        async def aclose(self) -> None:
+            await asyncio.to_thread(self._tee.end, "client")
+            await self._inner.aclose()
+
+    class Twin(library.BaseTransport):  # type: ignore[name-defined,misc]
+        """The sync transport."""
+
+        def __init__(self, run: ActiveRun, inner: Any) -> None:
+            self._run, self._inner = run, inner
+
+        def handle_request(self, request: Any) -> Any:
+            call = _call(self._run, request, request.read())
+            if call is None:
+                return self._inner.handle_request(request)
+            try:
+                answer = self._run.boundary.begin(call)
+            except WorldlineError as error:
+                return refused(request, error)
+            if isinstance(answer, Served):
+                return served(request, answer, Replayed(answer))
+            try:
+                response = self._inner.handle_request(request)
+            except Exception as error:
+                _failed(answer, error)
+                raise
+            response.stream = Recorded(response.stream, _Tee(answer, response))
+            return response
+
+        def close(self) -> None:
+            self._inner.close()
+
+    class AsyncTwin(library.AsyncBaseTransport):  # type: ignore[name-defined,misc]
+        """The async transport."""
+
+        def __init__(self, run: ActiveRun, inner: Any) -> None:
+            self._run, self._inner = run, inner
+
+        async def handle_async_request(self, request: Any) -> Any:
+            call = _call(self._run, request, await request.aread())
+            if call is None:
+                return await self._inner.handle_async_request(request)
+            try:
+                answer = await asyncio.to_thread(self._run.boundary.begin, call)
+            except WorldlineError as error:
+                return refused(request, error)
+            if isinstance(answer, Served):
+                return served(request, answer, Replayed(answer))
+            try:
+                response = await self._inner.handle_async_request(request)
+            except Exception as error:
+                await asyncio.to_thread(_failed, answer, error)
+                raise
+            response.stream = AsyncRecorded(response.stream, _Tee(answer, response))
+            return response
+
+        async def aclose(self) -> None:
+            await self._inner.aclose()
+
+    return _Twins(Twin, AsyncTwin)
+
+
+def _check_whole(library: Any, answer: Served) -> None:
+    """A body that broke off in the record breaks off here too."""
+    if not answer.data["complete"] and answer.data.get("closed_by") == "upstream":
+        raise library.RemoteProtocolError(str(answer.data.get("why")))

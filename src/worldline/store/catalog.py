@@ -1,0 +1,120 @@
+"""The runs of a store: listing them without reading their logs, and finding one by what people type.
+
+A run is named by its path, its id, any unambiguous prefix of the id (with or without `run_`), its last four or more
+characters, or `latest`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from worldline.errors import AmbiguousRun, RecordingNotFound, WorldlineError
+from worldline.model.ids import is_id
+from worldline.store import layout
+from worldline.store.recording import Recording
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One run in a list. `started` is Unix seconds, `seconds` the run's length; both None where unknown."""
+
+    run: str
+    path: str
+    task: str | None
+    disposition: str
+    outcome: str | None
+    steps: int | None
+    started: float | None
+    seconds: float | None
+    session: str | None
+
+
+def runs(store: Path) -> list[Path]:
+    """The run directories of a store, oldest first. No directory is no runs."""
+    if not store.is_dir():
+        return []
+    return sorted(path for path in store.iterdir() if is_id(path.name, "run") and path.is_dir())
+
+
+def entries(store: Path) -> list[Entry]:
+    """Every run of a store, oldest first. A damaged run is listed as `damaged` and never blocks the list."""
+    return [_entry(run) for run in runs(store)]
+
+
+def _entry(run: Path) -> Entry:
+    try:
+        recording = Recording(run)
+        disposition, summary = recording.disposition, recording.summary
+        path = str(recording.path)
+    except WorldlineError:
+        return Entry(run.name, str(run), None, "damaged", None, None, None, None, None)
+    if not summary:
+        summary = _opened(recording)
+    return Entry(
+        run=run.name,
+        path=path,
+        task=summary.get("task"),
+        disposition=disposition,
+        outcome=summary.get("outcome") if disposition not in ("running", "interrupted") else None,
+        steps=summary.get("steps"),
+        started=summary.get("started"),
+        seconds=summary.get("seconds"),
+        session=summary.get("session"),
+    )
+
+
+def _opened(recording: Recording) -> dict[str, Any]:
+    """What the header says of a run that has neither result nor progress yet."""
+    try:
+        data = recording.header.data
+    except WorldlineError:
+        return {}
+    return {
+        "task": data.get("task", {}).get("text"),
+        "started": data.get("t0_wall", 0) / 1e9,
+        "session": data.get("session"),
+        "steps": 0,
+    }
+
+
+def find(name: str, store: Path) -> Recording:
+    """The recording that `name` means. Raises `RecordingNotFound`, `AmbiguousRun` or what opening raises."""
+    path = Path(name)
+    looks_like_path = "/" in name or path.suffix in (".json", ".skn")
+    if looks_like_path or (path.exists() and not is_id(name, "run")):
+        return Recording(path)
+    here = runs(store)
+    if name == "latest":
+        if not here:
+            raise RecordingNotFound(f"no runs in {store} yet; `worldline record -- CMD` makes one", store=str(store))
+        return Recording(here[-1])
+    bare = name.removeprefix("run_")
+    found = [run for run in here if run.name.removeprefix("run_").startswith(bare)]
+    if not found and len(bare) >= 4:
+        found = [run for run in here if run.name.endswith(bare)]
+    if len(found) > 1:
+        some = ", ".join(run.name for run in found[:4])
+        raise AmbiguousRun(f"{len(found)} runs begin with '{name}': {some}", candidates=[run.name for run in found])
+    if not found:
+        count = f"{len(here)} run" + ("" if len(here) == 1 else "s")
+        raise RecordingNotFound(f"no run '{name}' in {store} ({count}; `worldline list`)", name=name, store=str(store))
+    return Recording(found[0])
+
+
+def default_store(given: Path | None = None) -> Path:
+    """The store to use: as given, else `.worldline/runs` of the nearest folder upwards that has one, else of here."""
+    if given is not None:
+        return given
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / layout.DEFAULT_STORE).is_dir():
+            return _relative(folder / layout.DEFAULT_STORE, here)
+        if (folder / ".git").exists():
+            break
+    return layout.DEFAULT_STORE
+
+
+def _relative(path: Path, here: Path) -> Path:
+    return path.relative_to(here) if path.is_relative_to(here) else path

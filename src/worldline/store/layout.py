@@ -1,0 +1,109 @@
+"""Where everything of a recording stands on disk, and the few file operations whose order is a promise.
+
+runs/<run>/<result>.json                        hard link made at the commit point
+runs/<run>/trajectory/attempts/<ainst_...>/     owner-only
+    lock  open.json  tail.jsonl  progress.json  chunks/000000.jsonl ...  blobs/{ordinary,restricted}/<hh>/<name>
+    result.json  manifest.staged.json  manifest.json  expiry.jsonl  tail.torn
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+DEFAULT_STORE = Path(".worldline") / "runs"
+ATTEMPTS = Path("trajectory") / "attempts"
+TAIL, LOCK, OPEN, PROGRESS = "tail.jsonl", "lock", "open.json", "progress.json"
+RESULT, STAGED, MANIFEST, EXPIRY, TORN = (
+    "result.json",
+    "manifest.staged.json",
+    "manifest.json",
+    "expiry.jsonl",
+    "tail.torn",
+)
+CHUNKS, BLOBS, SNAPSHOTS = "chunks", "blobs", "snapshots"
+ATTEMPT_NAMES = frozenset(
+    {TAIL, LOCK, OPEN, PROGRESS, RESULT, STAGED, MANIFEST, EXPIRY, TORN, CHUNKS, BLOBS, SNAPSHOTS}
+)
+TIERS = ("ordinary", "restricted")
+
+
+def make_private(directory: Path) -> None:
+    """Make a directory (and its parents) that only its owner can enter, whatever the umask, and make it durable."""
+    missing = []
+    while not directory.is_dir():
+        missing.append(directory)
+        directory = directory.parent
+    for path in reversed(missing):
+        path.mkdir(mode=0o700, exist_ok=True)
+        sync_directory(path.parent)
+
+
+def create(path: Path) -> int:
+    """Open a file that must be new, for appending, readable by its owner only. Returns the descriptor."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write every byte; a short write is continued."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def sync(descriptor: int) -> None:
+    """Make the file's data durable (on macOS down to the medium, which fsync alone does not)."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        os.fdatasync(descriptor)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the directory's entries durable."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_durable(path: Path, data: bytes) -> None:
+    """Create a file whole or not at all: a temporary name, synced, linked to its own, the directory synced.
+
+    Raises `FileExistsError` where the name is taken; nothing is ever overwritten.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.unlink(missing_ok=True)
+    descriptor = create(temporary)
+    try:
+        try:
+            write_all(descriptor, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.link(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_directory(path.parent)
+
+
+def chunk_name(number: int) -> str:
+    """The file name of a chunk."""
+    return f"{number:06d}.jsonl"
+
+
+def attempts(run: Path) -> Iterator[Path]:
+    """The attempt directories of a run, oldest first (their ids sort by time)."""
+    folder = run / ATTEMPTS
+    if folder.is_dir():
+        yield from sorted(entry for entry in folder.iterdir() if entry.is_dir())
+
+
+def blob_path(attempt: Path, tier: str, name: str) -> Path:
+    """Where a blob stands; two levels, so that no directory grows large."""
+    return attempt / BLOBS / tier / name[:2] / name

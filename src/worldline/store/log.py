@@ -1,0 +1,200 @@
+"""The writer of the log: appends rows to `tail.jsonl`, chains them, makes boundaries durable, rotates.
+
+When a durable append returns, its row and all before it survive kill -9, a kernel crash and power loss. The first row
+after each sync says so (`sync:[n, h16]`: the rows before n were durable), which lets a reader tell a torn tail from
+lost data. Any failing write or sync kills the writer: a sync is never retried, since what it lost cannot be known.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from worldline.errors import AttemptClosed, LogBroken, ValueRefused, WriterConflict
+from worldline.model import events
+from worldline.model.merkle import Merkle
+from worldline.store import layout
+
+CHUNK_BYTES = 8 << 20
+
+
+class Appended(NamedTuple):
+    """Where a row went: its seq, its time (ns since t0), its hash and the line."""
+
+    seq: int
+    t: int
+    h: bytes
+    line: bytes
+
+
+class LogWriter:
+    """The one writer of an attempt directory, which must exist and be unlocked. `now` gives ns since t0.
+
+    Raises `WriterConflict` where another process writes there. Appending is safe from several threads.
+    """
+
+    def __init__(self, attempt: Path, now: Callable[[], int], chunk_bytes: int = CHUNK_BYTES) -> None:
+        self._attempt = attempt
+        self._now = now
+        self._chunk_bytes = chunk_bytes
+        self._lock = threading.RLock()
+        self._sync_lock = threading.Lock()
+        self._pid = os.getpid()
+        self.failure: LogBroken | None = None  # why nothing can be appended any more
+        self._closed = self._finished = False
+        self.seq, self.h, self.merkle = 0, events.GENESIS, Merkle()
+        self.bytes = 0
+        self._last_t = 0
+        self._durable = 0  # rows made durable so far
+        self._mark: tuple[int, str] | None = None
+        self._chunks = 0
+        self._lock_file = self._take_lock()
+        try:
+            layout.make_private(attempt / layout.CHUNKS)
+            self._tail = layout.create(attempt / layout.TAIL)
+            layout.sync_directory(attempt)
+        except OSError as error:
+            os.close(self._lock_file)
+            raise LogBroken(f"cannot write in {attempt}: {error.strerror}", file=str(attempt), seq=0) from error
+        self._tail_bytes = 0
+        os.register_at_fork(after_in_child=self._leave_in_child)
+
+    def _take_lock(self) -> int:
+        try:
+            descriptor = os.open(self._attempt / layout.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise LogBroken(
+                f"cannot write in {self._attempt}: {error.strerror}", file=str(self._attempt), seq=0
+            ) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise WriterConflict(f"another writer holds {self._attempt}", attempt=str(self._attempt)) from None
+        return descriptor
+
+    def _leave_in_child(self) -> None:
+        """A forked child shares the lock; it lets go of it and can never append."""
+        if not self._closed and self._pid != os.getpid():
+            self._closed = True
+            os.close(self._lock_file)
+            if self._tail >= 0:
+                os.close(self._tail)
+
+    def append(
+        self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: bytes, durable: bool = False
+    ) -> Appended:
+        """Append one row; `data` is encoded JSON. With `durable` it returns only when the row survives power loss."""
+        with self._lock:
+            self._check_open()
+            t = max(self._now(), self._last_t)
+            body = events.body(self.seq, t, t - self._last_t, kind, src, lane, keys, data, self._mark)
+            if len(body) + events.SUFFIX > events.MAX_ROW:
+                raise ValueRefused(f"a row of {len(body):,} bytes is over the limit of {events.MAX_ROW:,}", path="$")
+            leaf = events.leaf(body)
+            h = events.link(self.h, leaf)
+            line = events.line(body, h)
+            with self._fatal():
+                layout.write_all(self._tail, line)
+            appended = Appended(self.seq, t, h, line)
+            self.merkle.add(leaf)
+            self.seq, self.h, self._last_t, self._mark = self.seq + 1, h, t, None
+            self.bytes += len(line)
+            self._tail_bytes += len(line)
+        if durable:
+            self.sync()
+        if self._tail_bytes >= self._chunk_bytes:
+            self.rotate()
+        return appended
+
+    def sync(self) -> None:
+        """Make every row appended so far durable. Callers that wait together share one sync."""
+        with self._lock:
+            self._check_open()
+            wanted = self.seq
+        with self._sync_lock:
+            with self._lock:
+                if self._durable >= wanted:
+                    return
+                covered, h, descriptor = self.seq, self.h, self._tail
+            with self._fatal():
+                layout.sync(descriptor)
+            with self._lock:
+                self._durable = covered
+                self._mark = (covered, h.hex()[:16])
+
+    def rotate(self) -> None:
+        """Close the tail as the next chunk and begin a new one. Both directories are synced in between."""
+        with self._sync_lock, self._lock:
+            self._check_open()
+            if self._tail_bytes == 0:
+                return
+            with self._fatal():
+                self._close_chunk()
+                self._tail = layout.create(self._attempt / layout.TAIL)
+                layout.sync_directory(self._attempt)
+            self._tail_bytes = 0
+
+    def _close_chunk(self) -> None:
+        layout.sync(self._tail)
+        descriptor, self._tail = self._tail, -1
+        os.close(descriptor)
+        chunk = self._attempt / layout.CHUNKS / layout.chunk_name(self._chunks)
+        os.rename(self._attempt / layout.TAIL, chunk)
+        layout.sync_directory(chunk.parent)
+        layout.sync_directory(self._attempt)
+        self._chunks += 1
+        self._durable, self._mark = self.seq, (self.seq, self.h.hex()[:16])
+
+    def finish(self) -> None:
+        """Move the tail into `chunks/`; nothing can be appended after it. The lock stays until `close`."""
+        with self._sync_lock, self._lock:
+            self._check_open()
+            with self._fatal():
+                self._close_chunk()
+            self._finished = True
+
+    def close(self) -> None:
+        """Let go of the files and the lock. What was appended stays; nothing is synced here."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            if self._tail >= 0:
+                os.close(self._tail)
+            os.close(self._lock_file)
+
+    def _check_open(self) -> None:
+        if self._closed or self._finished:
+            raise AttemptClosed("the recording is closed; nothing more can be added to it")
+        if self.failure is not None:
+            raise self.failure
+
+    def _fatal(self) -> _Fatal:
+        return _Fatal(self)
+
+
+class _Fatal:
+    """Any OSError inside it kills the writer and comes out as `LogBroken`."""
+
+    def __init__(self, writer: LogWriter) -> None:
+        self._writer = writer
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            writer = self._writer
+            failure = LogBroken(
+                f"the log cannot be written: {error.strerror}; {writer.seq} rows stand in {writer._attempt}",
+                file=str(writer._attempt),
+                seq=writer.seq,
+                errno=error.errno,
+            )
+            writer.failure = failure
+            raise failure from error

@@ -1,0 +1,66 @@
+"""What every test stands on: its own working directory, untouched stores, and words for what may be missing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+# The same examples every time, and no test that fails because its machine is slow.
+settings.register_profile("worldline", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("worldline")
+
+STORES = (Path.home() / ".worldline", ROOT / ".worldline")
+
+
+def require(what: str, present: object, reason: str) -> None:
+    """Skip the running test with `reason` unless `present` is true.
+
+    `what` is one word for the thing that is needed (`git`, `network`, `shared-data`). Where the environment variable
+    WORLDLINE_REQUIRE names it (a comma-separated list, or `all`), a missing thing fails the test instead: a machine
+    that promises to have it cannot skip its way to green.
+    """
+    if present:
+        return
+    promised = {word.strip() for word in os.environ.get("WORLDLINE_REQUIRE", "").split(",")}
+    if promised & {what, "all"}:
+        pytest.fail(f"{what} is required here (WORLDLINE_REQUIRE): {reason}", pytrace=False)
+    pytest.skip(f"{what}: {reason}")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Real trajectory files of many tools, in `../shared/data` beside the checkout: read only, used in place."""
+    place = ROOT.parent / "shared" / "data"
+    require("shared-data", place.is_dir(), "no ../shared/data beside the checkout")
+    return place
+
+
+@pytest.fixture(scope="session", autouse=True)
+def stores_stay_untouched() -> Iterator[None]:
+    """No test writes into the stores of whoever runs it."""
+    before = contents_of_stores()
+    yield
+    changed = sorted(str(path) for path, _ in before.items() ^ contents_of_stores().items())
+    if changed:
+        pytest.fail(
+            f"a test (or a run beside the tests) wrote into a real store: {', '.join(changed[:5])}", pytrace=False
+        )
+
+
+@pytest.fixture(autouse=True)
+def own_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test runs in a directory of its own, so the default store is there, and joins no run from outside."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("WORLDLINE_") and name != "WORLDLINE_REQUIRE"]:
+        monkeypatch.delenv(name)
+
+
+def contents_of_stores() -> dict[Path, tuple[int, int]]:
+    """Size and time of change (ns) of every file in the stores that are not the tests'."""
+    files = (path for store in STORES if store.is_dir() for path in store.rglob("*") if path.is_file())
+    return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in files}
