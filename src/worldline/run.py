@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import contextvars
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -81,7 +83,7 @@ class Run:
             session = ReplaySession(self.recording, os.environ, secrets, tools)
         except Ineligible as error:
             return ReplayReport(verdict="ineligible", reasons=error.facts["reasons"])
-        run = ActiveRun(session.boundary, session.proxy.url, self.id)
+        run = ActiveRun(session.boundary, session.proxy.url, self.id, secrets=session.boundary.vault.labels)
         raised: BaseException | None = None
         try:
             with entered(run, session.environment()):
@@ -93,10 +95,21 @@ class Run:
         return report
 
 
-def _run(agent: Callable[[], Any]) -> BaseException | None:
-    """Run the agent to its end; what it raises is returned, SystemExit too (agents end with it)."""
+def _loop_of_its_own(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine to its end; in a thread where a loop runs already: an async test calls the sync `replay`."""
     import asyncio
 
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(work)
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="worldline-replay") as thread:
+        thread.submit(contextvars.copy_context().run, asyncio.run, work).result()
+
+
+def _run(agent: Callable[[], Any]) -> BaseException | None:
+    """Run the agent to its end; what it raises is returned, SystemExit too (agents end with it)."""
     try:
         result = agent()
         if inspect.isawaitable(result):
@@ -104,7 +117,7 @@ def _run(agent: Callable[[], Any]) -> BaseException | None:
             async def awaited() -> None:
                 await result
 
-            asyncio.run(awaited())
+            _loop_of_its_own(awaited())
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an agent may raise anything; the report's notes tell it
         return error
     return None

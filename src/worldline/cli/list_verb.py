@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -10,7 +11,8 @@ from worldline.cli import render
 from worldline.cli.options import json_option
 from worldline.errors import RecordingNotFound
 from worldline.model.ids import short
-from worldline.store.catalog import Entry, default_store, entries
+from worldline.store.catalog import Entry, default_store, entries, runs
+from worldline.store.layout import DEFAULT_STORE
 
 STATES = {"complete": "ok", "running": "live", "damaged": "failed"}
 
@@ -26,11 +28,13 @@ Examples:
 def command(directory: Path | None, as_json: bool) -> int:
     """List the runs of a store, newest first.
 
-    DIR is a store; without it the nearest `.worldline/runs` upwards from here.
+    DIR is a store or a folder with one; without it the nearest `.worldline/runs` upwards from here.
     """
     if directory is not None and not directory.is_dir():
         raise RecordingNotFound(f"no folder {directory}", path=str(directory))
     store = default_store(directory)
+    if directory is not None and not runs(directory) and (directory / DEFAULT_STORE).is_dir():
+        store = directory / DEFAULT_STORE
     found = entries(store)[::-1]
     if as_json:
         render.emit_json(found)
@@ -38,7 +42,10 @@ def command(directory: Path | None, as_json: bool) -> int:
     if not found:
         render.line(f"no runs in {store} yet; `worldline record -- CMD` makes one")
         return 0
-    render.table([_row(entry) for entry in found], ["run", "started", "state", "outcome", "steps", "time", "task"])
+    heads = ["run", "started", "state", "outcome", "steps", "time", "task"]
+    render.table([_row(entry) for entry in found], heads, right=["steps", "time"])
+    if sys.stdout.isatty():
+        render.line(f"  worldline show {short(found[0].run)}    worldline replay {short(found[0].run)} -- CMD")
     return 0
 
 

@@ -5,7 +5,9 @@ Exit codes: 0 ok, 1 diverged or not verified, 2 budget or turn cap, 3 ineligible
 
 from __future__ import annotations
 
+import difflib
 import importlib
+import os
 import sys
 from typing import Any
 
@@ -38,13 +40,28 @@ class Verbs(click.Group):
             return None
         module = importlib.import_module(f"worldline.cli.{name}_verb")
         command: click.Command = module.command
-        command.short_help = VERBS[name]
+        command.name, command.short_help = name, VERBS[name]
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that the first word names. Raises `UsageError` with the verbs there are."""
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], VERBS, 1)
+            meant = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(VERBS)}"
+            raise click.UsageError(f"no verb '{args[0]}'; {meant}", ctx)
+        return super().resolve_command(ctx, args)
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+@click.group(
+    cls=Verbs,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, message="worldline %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> int | None:
     """The flight recorder and time machine for AI agents.
 
     \b
@@ -53,6 +70,10 @@ def cli() -> None:
     worldline verify latest
     worldline replay latest -- python agent.py
     """
+    if ctx.invoked_subcommand is not None:
+        return None
+    click.echo(ctx.get_help(), err=True)
+    return USAGE
 
 
 def main(args: list[str] | None = None) -> None:
@@ -63,7 +84,7 @@ def main(args: list[str] | None = None) -> None:
     except click.exceptions.Abort:
         sys.exit(130)
     except click.ClickException as error:
-        render.failure(error.format_message(), wants_json, "usage", hint=_help_of(error))
+        render.failure(_plain(error.format_message()), wants_json, "usage", hint=_help_of(error))
         sys.exit(USAGE)
     except WorldlineError as error:
         render.failure(str(error), wants_json, error.kind, error.facts)
@@ -72,12 +93,19 @@ def main(args: list[str] | None = None) -> None:
         sys.stderr.close()  # whoever read us has left; nothing more can be said
         sys.exit(0)
     except PermissionError as error:
-        render.failure(f"no permission: {error.filename}", wants_json, "permission", {"path": str(error.filename)})
+        message = f"no permission for {error.filename}; a recording is open to its owner only"
+        render.failure(message, wants_json, "permission", {"path": str(error.filename)})
         sys.exit(4)
     except OSError as error:
         render.failure(
             f"{error.strerror}: {error.filename or ''}".rstrip(": "), wants_json, "os", {"errno": error.errno}
         )
+        sys.exit(4)
+    except Exception as error:  # a defect of ours: never the exit code of a verdict
+        if os.environ.get("WORLDLINE_TRACEBACK"):
+            raise
+        message = f"a defect of worldline: {type(error).__name__}: {error}"
+        render.failure(message, wants_json, "defect", hint="WORLDLINE_TRACEBACK=1 shows where")
         sys.exit(4)
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -85,6 +113,11 @@ def main(args: list[str] | None = None) -> None:
 def _before_command(args: list[str]) -> list[str]:
     """The words that are ours, not the recorded command's."""
     return args[: args.index("--")] if "--" in args else args
+
+
+def _plain(message: str) -> str:
+    """A message of the option parser in the form of our own: no capital, no full stop."""
+    return (message[:1].lower() + message[1:]).replace(". Did you mean", "; did you mean").removesuffix(".")
 
 
 def _help_of(error: click.ClickException) -> str | None:

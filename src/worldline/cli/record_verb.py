@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +116,7 @@ def _continued(recording: Recording) -> dict[str, Any]:
 def _run(session: RecordingSession, command: tuple[str, ...], as_json: bool) -> int:
     recorder = session.recorder
     held = len(recorder.vault.labels)
-    secrets = f"   {held} secret{'s' if held != 1 else ''} held back" if held else ""
+    secrets = f"   {render.counted(held, 'secret')} held back" if held else ""
     render.verdict("live", f"recording {short(recorder.run)}   proxy 127.0.0.1:{session.proxy.port}{secrets}", err=True)
     ticks = 0
 
@@ -123,7 +125,8 @@ def _run(session: RecordingSession, command: tuple[str, ...], as_json: bool) -> 
         ticks += 1
         broken = recorder.broken
         if broken is None and ticks % 4 == 1:
-            recorder.progress()
+            with suppress(OSError):  # a full disk: the log itself says so when it can no longer be written
+                recorder.progress()
         return str(broken) if broken else None
 
     ended: process.Ended | None = None
@@ -168,14 +171,15 @@ def _say(session: RecordingSession, path: Path, ended: process.Ended | None, as_
             {**summary, "path": str(path), "disposition": disposition, "redactions": recorder.vault.redactions}
         )
         return
-    for step in steps(Cassette(Recording(recorder.attempt))):
-        render.line(render.step_line(step), err=True)
+    recording = Recording(recorder.attempt)
+    render.step_lines(steps(Cassette(recording)), err=True)
     outcome = str(summary.get("outcome"))
-    code = f" (exit {ended.code})" if ended and ended.code else ""
+    code = render.exit_text(summary)
     tokens = sum(summary["tokens"].values())
     sealed = "sealed, unsigned" if recorder.sealed else "not sealed"
-    facts = f"{summary['steps']} steps   {render.duration(summary['seconds'])}   {tokens:,} tok   {sealed}"
-    render.verdict("ok" if outcome == "succeeded" else "failed", f"{outcome}{code}   {facts}", err=True)
+    counts = f"{render.counted(summary['steps'], 'step')}   {render.duration(summary['seconds'])}   {tokens:,} tok"
+    render.verdict("ok" if outcome == "succeeded" else "failed", f"{outcome}{code}   {counts}   {sealed}", err=True)
+    render.gaps(recorder.tally.coverage(recorder.spec.capture), err=True)
     name = short(recorder.run)
-    again = " ".join(recorder.spec.agent["command"])
+    again = shlex.join(recording.header.data["agent"]["command"])  # as recorded: no secret comes back to the screen
     render.line(f"  worldline show {name}    worldline verify {name}    worldline replay {name} -- {again}", err=True)

@@ -6,14 +6,18 @@ Results go to stdout, everything about the way there to stderr. Plain when piped
 from __future__ import annotations
 
 import datetime
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 import msgspec
 
-from worldline.engine.steps import Step, ToolCall
+from worldline.model.values import scalar
+
+if TYPE_CHECKING:
+    from worldline.engine.steps import Step, ToolCall  # at run time it would make every short verb slow
 
 MARKS = {
     "ok": ("✓", "green"),
@@ -22,12 +26,13 @@ MARKS = {
     "live": ("●", "cyan"),
     "warn": ("!", "yellow"),
 }
-WIDTH = 100
 
 
-def line(text: str = "", *, err: bool = False) -> None:
-    """Print one line."""
-    click.echo(_printable(text), err=err)
+def line(text: str = "", *, err: bool = False, cut: bool = False) -> None:
+    """Print one line; with `cut` a terminal ends it at its own width."""
+    text = _printable(text)
+    room = _terminal_width(sys.stderr if err else sys.stdout) if cut else None
+    click.echo(text if room is None else shorten(text, room, keep_spaces=True), err=err)
 
 
 def verdict(state: str, text: str, *, err: bool = False) -> None:
@@ -38,8 +43,19 @@ def verdict(state: str, text: str, *, err: bool = False) -> None:
 
 def emit_json(value: Any) -> None:
     """Print a result as JSON, for programs: the only thing that a verb with --json writes to stdout."""
-    encoded = msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2)
-    click.echo(encoded.decode("utf-8", "replace"))
+    try:
+        encoded = msgspec.json.encode(value, enc_hook=str)
+    except UnicodeEncodeError:  # lone surrogates: as the record escapes them, since no strict reader takes them
+        encoded = msgspec.json.encode(_encodable(msgspec.to_builtins(value, enc_hook=str)))
+    click.echo(msgspec.json.format(encoded, indent=2).decode("utf-8"))
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_encodable(item) for item in value]
+    if isinstance(value, dict):
+        return {key.encode("utf-8", "backslashreplace").decode(): _encodable(item) for key, item in value.items()}
+    return scalar(value) if isinstance(value, str) else value
 
 
 def failure(
@@ -52,14 +68,44 @@ def failure(
     click.echo(f"worldline: {_printable(first)}" + (f" ({hint})" if hint else ""), err=True)
 
 
-def step_line(step: Step) -> str:
-    """One step as one line: number, model, tokens, time, what it did."""
+def step_lines(found: Sequence[Step], *, err: bool = False) -> None:
+    """Print each step as one line: number, model, tokens, time, what it did. A terminal cuts it at its own width."""
+    rows = [_step_cells(step) for step in found]
+    widths = [max((len(row[i]) for row in rows), default=0) for i in range(4)]
+    for index, name, tokens, time, what in rows:
+        cells = [index.rjust(max(3, widths[0])), name.ljust(widths[1]), tokens.rjust(widths[2]), time.rjust(widths[3])]
+        text = "  ".join(cell for cell in cells if cell) + "   " + what
+        line(text, err=err, cut=True)
+
+
+def _step_cells(step: Step) -> tuple[str, str, str, str, str]:
     tokens = f"{number(step.input_tokens)} > {number(step.output_tokens)} tok" if step.output_tokens is not None else ""
     what = "  ".join(call_text(call) for call in step.calls) or (f"✕ {step.error}" if step.error else "(answer)")
-    name = step.name or step.model or ""
     retries = f"  {step.attempts - 1} retried" if step.attempts > 1 and not step.name else ""
     lane = "" if step.lane == "main" else f"[{step.lane}] "
-    return f"{step.index:>3}  {shorten(name, 24):<24} {tokens:>20}  {duration(step.seconds):>7}   {lane}{what}{retries}"
+    marks = "".join(f"   {text}" for p in step.permissions if (text := permission_text(p)))
+    name = shorten(step.name or step.model or "–", 24)
+    return str(step.index), name, tokens, duration(step.seconds), f"{lane}{what}{retries}{marks}"
+
+
+def gaps(coverage: Mapping[str, Any], *, err: bool = False) -> None:
+    """Say what crossed outside the recording, where anything did: a replay cannot serve it."""
+    outside = coverage.get("tools", {}).get("outside", {})
+    if outside:
+        ran = ", ".join(f"{name} x{count}" for name, count in outside.items())
+        verdict("warn", f"ran outside the recording: {ran}; a replay would run them again", err=err)
+    for loss in coverage.get("losses", ()):
+        verdict("warn", f"not recorded: {loss}; it cannot be replayed", err=err)
+
+
+def permission_text(permission: Mapping[str, Any]) -> str:
+    """What stands beside a step for a permission: nothing where it was let through without anybody being asked."""
+    mark = {"denied": "⛔", "revoked": "⛔", "escalated": "⚠", "granted": "✓"}.get(permission["src"])
+    if mark is None:
+        return ""
+    facts = permission.get("facts")
+    by = next((str(facts[k]) for k in ("policy", "by", "who") if k in facts), "") if isinstance(facts, dict) else ""
+    return f"{mark} {permission['src']} " + (f"by {by}" if by else str(permission.get("capability", "")))
 
 
 def call_text(call: ToolCall) -> str:
@@ -79,15 +125,21 @@ def _short_value(value: Any) -> str:
     return shorten(value if isinstance(value, str) else msgspec.json.encode(value).decode(), 32)
 
 
-def shorten(text: str, limit: int) -> str:
+def shorten(text: str, limit: int, *, keep_spaces: bool = False) -> str:
     """Text in at most `limit` characters on one line; what was cut shows as an ellipsis."""
-    text = " ".join(text.split())
+    text = text if keep_spaces else " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def number(value: int | None) -> str:
     """A number with thin separators; a dash for none."""
     return "–" if value is None else f"{value:,}"
+
+
+def exit_text(summary: Mapping[str, Any]) -> str:
+    """How a command ended, behind its outcome: the signal or the exit code, where it is not 0."""
+    code = summary.get("exit")
+    return f" ({summary['signal']})" if summary.get("signal") else f" (exit {code})" if code else ""
 
 
 def duration(seconds: float | None) -> str:
@@ -107,11 +159,22 @@ def when(unix: float | None) -> str:
     return "–" if unix is None else datetime.datetime.fromtimestamp(unix).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-def table(rows: Sequence[Sequence[str]], heads: Sequence[str]) -> None:
-    """Columns as wide as their widest cell; the last one may run on."""
+def counted(count: int, word: str) -> str:
+    """A number and its noun: `1 step`, `1,204 steps`."""
+    return f"{count:,} {word}" + ("" if count == 1 else "s")
+
+
+def table(rows: Sequence[Sequence[str]], heads: Sequence[str], right: Sequence[str] = ()) -> None:
+    """Columns as wide as their widest cell, those of `right` aligned there; a terminal cuts a row at its own width."""
     widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
+    room = _terminal_width(sys.stdout)
     for index, row in enumerate([heads, *rows]):
-        text = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        cells = [
+            cell.rjust(width) if head in right else cell.ljust(width)
+            for cell, width, head in zip(row, widths, heads, strict=True)
+        ]
+        text = "  ".join(cells).rstrip()
+        text = text if room is None else shorten(text, room, keep_spaces=True)
         click.echo(click.style(_printable(text), fg="bright_black") if index == 0 else _printable(text))
 
 
@@ -120,6 +183,11 @@ def _printable(text: str) -> str:
     safe = "".join(c if c >= " " or c in "\t\n" else f"\\x{ord(c):02x}" for c in text)
     safe = "".join(f"\\x{ord(c):02x}" if "\x7f" <= c <= "\x9f" else c for c in safe)
     return safe.encode("utf-8", "replace").decode("utf-8")
+
+
+def _terminal_width(stream: TextIO) -> int | None:
+    """The columns of the terminal behind `stream`, or None where it is none: what is piped stays whole."""
+    return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
 def progress(label: str, *, total: int | None = None) -> Any:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
 
 from worldline.cli import render
 from worldline.cli.options import json_option, recording_of, run_argument, store_option
+from worldline.engine.cassette import Cassette
 from worldline.engine.replay import ReplayReport, inspect
+from worldline.engine.steps import steps
 from worldline.errors import Ineligible
 from worldline.seams import process
 from worldline.seams.environment import check_command
@@ -55,7 +59,7 @@ def command(run: str, tools: str, as_json: bool, store: Path | None, command: tu
     if as_json:
         render.emit_json(report.to_json())
     else:
-        _say(report, child)
+        _say(recording, report, child)
     return CODES[report.verdict]
 
 
@@ -73,38 +77,52 @@ def _redrive(
     return report, ended
 
 
-def _say(report: ReplayReport, child: process.Ended | None) -> None:
+def _say(recording: Recording, report: ReplayReport, child: process.Ended | None) -> None:
     if report.verdict == "ineligible":
         render.verdict("failed", "ineligible")
         for reason in report.reasons:
-            render.line(f"  {reason}")
+            what, *ways = reason.split("; ")
+            render.line(f"  {what}")
+            for way in ways:
+                render.line(f"    {way}")
         return
     if report.divergence is not None:
-        _say_divergence(report)
+        _say_divergence(recording, report)
         return
     partial = "   (the record is partial)" if report.verdict == "prefix-equivalent" else ""
     if report.level == "L0":
-        render.verdict(
-            "ok", f"{report.verdict}   {report.contexts} contexts rebuilt, all hashes met, nothing was run{partial}"
-        )
+        rebuilt = f"{render.counted(report.contexts, 'context')} rebuilt, all hashes met, nothing was run"
+        render.verdict("ok", f"{report.verdict}   {rebuilt}{partial}")
         return
-    live = "0 live, provider never contacted"
-    render.verdict(
-        "ok", f"{report.verdict}   {report.served} exchanges served, {live}   (projection {report.projection}){partial}"
-    )
+    served = f"{render.counted(report.served, 'exchange')} served, 0 live, provider never contacted"
+    render.verdict("ok", f"{report.verdict}   {served}   (projection {report.projection}){partial}")
     if child is not None and child.code:
         render.line(f"  the command ended with {child.code}")
     if report.relaxed:
         render.line(f"  {report.relaxed} concurrent answers left in another order than recorded")
 
 
-def _say_divergence(report: ReplayReport) -> None:
+def _say_divergence(recording: Recording, report: ReplayReport) -> None:
     found = report.divergence
     assert found is not None
-    render.verdict("failed", f"diverged ({found.kind})   {found.name}, seq {found.seq}, {found.call}")
-    render.line(f"  {found.path}")
-    render.line(f"  - {render.shorten(repr(found.recorded), render.WIDTH)}")
-    render.line(f"  + {render.shorten(repr(found.actual), render.WIDTH)}")
+    kind = "" if found.kind == "changed" else f" ({found.kind})"
+    at = [step.index for step in steps(Cassette(recording)) if found.seq is not None and step.seq <= found.seq]
+    where = f"step {at[-1]}, " if at else ""
+    seq = f", seq {found.seq}, {found.call}" if found.seq is not None else ""
+    render.verdict("failed", f"diverged{kind} at {where}{found.name}{seq}")
+    if found.kind == "changed":
+        render.line(f"  {found.path}")
+        render.line(f"  - {_quoted(found.recorded)}", cut=True)
+        render.line(f"  + {_quoted(found.actual)}", cut=True)
+    else:  # words of ours, and perhaps the call that nobody expected
+        render.line(f"  - {found.recorded}", cut=True)
+        actual = found.actual if isinstance(found.actual, str) else _quoted(found.actual)
+        render.line(f"  + {actual}", cut=True)
     if found.hint:
         render.line(f"  {found.hint}")
-    render.line(f"  {report.served} exchanges were served before and after it")
+    render.line(f"  {render.counted(report.served, 'exchange')} served, 0 live")
+
+
+def _quoted(value: Any) -> str:
+    """A value as JSON, on one line."""
+    return "(nothing)" if value is None else msgspec.json.encode(value).decode("utf-8", "replace")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from worldline.cli import render
 from worldline.cli.options import json_option, recording_of, run_argument, store_option
 from worldline.engine.cassette import Cassette
 from worldline.engine.steps import Step, steps
-from worldline.errors import UsageError
+from worldline.errors import Damaged, UsageError
 from worldline.model.ids import short
 from worldline.store.recording import Recording
 
@@ -50,8 +52,25 @@ def command(run: str, number: int | None, as_json: bool, store: Path | None) -> 
     return 0
 
 
+def _header(recording: Recording) -> dict[str, Any]:
+    """What the header says; of a record whose first row is damaged, what its other files say of the same."""
+    try:
+        return recording.header.data
+    except Damaged:
+        said = recording.summary
+        return {
+            "run": recording.run_directory.name,
+            "attempt": recording.attempt.name,
+            "session": said.get("session"),
+            "task": {"text": said.get("task")},
+            "t0_wall": said["started"] * 1e9 if "started" in said else None,
+            "capture": recording.manifest.capture if recording.manifest else None,
+            "agent": {},
+        }
+
+
 def _facts(recording: Recording) -> dict[str, Any]:
-    header, summary = recording.header.data, recording.summary
+    header, summary = _header(recording), recording.summary
     manifest = recording.manifest
     return {
         "run": header["run"],
@@ -62,8 +81,9 @@ def _facts(recording: Recording) -> dict[str, Any]:
         "disposition": recording.disposition,
         "outcome": summary.get("outcome"),
         "exit": summary.get("exit"),
+        "signal": summary.get("signal"),
         "reward": summary.get("reward"),
-        "started": int(header["t0_wall"]) / 1e9,
+        "started": int(header["t0_wall"]) / 1e9 if header["t0_wall"] is not None else None,
         "seconds": summary.get("seconds"),
         "capture": header["capture"],
         "agent": header["agent"],
@@ -76,31 +96,34 @@ def _overview(recording: Recording, folded: list[Step]) -> None:
     facts = _facts(recording)
     task = f'   "{facts["task"]}"' if facts["task"] else ""
     render.line(f"{short(facts['run'])}   {render.when(facts['started'])}{task}")
-    for step in folded:
-        render.line(render.step_line(step))
+    render.step_lines(folded)
     _ending(recording, facts, len(folded))
     for damage in recording.damages[:5]:
         render.verdict(
             "failed", f"{damage.kind} at row {damage.seq} ({damage.file}, byte {damage.offset:,}): {damage.detail}"
         )
-    outside = (facts["coverage"] or {}).get("tools", {}).get("outside", {})
-    if outside:
-        ran = ", ".join(f"{name} x{count}" for name, count in outside.items())
-        render.verdict("warn", f"ran outside the recording: {ran}; a replay would run them again")
-    render.line(f"  worldline show {short(facts['run'])} --step 0    worldline verify {short(facts['run'])}")
+    render.gaps(facts["coverage"] or {})
+    name = short(facts["run"])
+    step = f"worldline show {name} --step 0    " if folded else ""
+    render.line(f"  {step}worldline verify {name}    worldline replay {name} -- {_command(facts['agent'])}")
+
+
+def _command(agent: Mapping[str, Any]) -> str:
+    return shlex.join(agent["command"]) if agent.get("command") else "CMD"
 
 
 def _ending(recording: Recording, facts: dict[str, Any], count: int) -> None:
     state, outcome = facts["disposition"], facts["outcome"] or "unknown"
-    steps_text = f"{count} step{'' if count == 1 else 's'}"
+    steps_text = render.counted(count, "step")
     if state == "complete":
-        code = f" (exit {facts['exit']})" if facts["exit"] else ""
+        code = render.exit_text(facts)
         mark = {"succeeded": "ok", "failed": "failed"}.get(outcome, "none")
         render.verdict(mark, f"{outcome}{code}   {steps_text}   {render.duration(facts['seconds'])}")
     elif state == "running":
         render.verdict("live", f"running   {steps_text} so far")
     else:
-        reason = recording.manifest.reason if recording.manifest else "its writer died before sealing it"
+        unsealed = recording.seal_problem or "its writer died before sealing it"
+        reason = recording.manifest.reason if recording.manifest else unsealed
         render.verdict("warn", f"{state}   {steps_text}   {reason or ''}")
 
 
@@ -117,7 +140,8 @@ def _full(step: Step) -> None:
         if call.result is not None:
             _block("  result", call.result)
     for permission in step.permissions:
-        render.line(f"  permission {permission['src']}: {msgspec.json.encode(permission).decode()}")
+        text = render.permission_text(permission) or f"– {permission['src']} {permission.get('capability', '')}"
+        render.line(f"  {text}   {msgspec.json.encode(permission.get('facts')).decode()}")
 
 
 def _block(name: str, text: str) -> None:

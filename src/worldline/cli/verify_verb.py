@@ -8,6 +8,7 @@ import click
 
 from worldline.cli import render
 from worldline.cli.options import json_option, recording_of, run_argument, store_option
+from worldline.model.ids import short
 from worldline.store.verify import Verification, verify
 
 NOT_VERIFIED = 1
@@ -58,11 +59,11 @@ def _say(verification: Verification) -> None:
         else {}
     )
     for name, state in verification.verdicts.items():
-        text = words[name] if state in GOOD else state
+        text = words[name] if state in GOOD else f"{state}: see below"
         render.verdict(GOOD.get(state, "failed"), f"{name:<14} {text}")
     for problem in verification.problems[:20]:
-        render.line(f"    {problem.kind:<12} {problem.where}: {problem.detail}")
+        render.line(f"  {problem.kind:<12} {problem.where}: {problem.detail}")
     if len(verification.problems) > 20:
-        render.line(f"    and {len(verification.problems) - 20:,} more; --json lists all")
+        render.line(f"  and {len(verification.problems) - 20:,} more; --json lists all")
     if not verification.ok:
-        render.line("  `worldline show` still opens what is good of it")
+        render.line(f"  worldline show {short(facts['run'])} still opens what is good of it")

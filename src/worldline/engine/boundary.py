@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -19,15 +22,19 @@ from typing import Any, Protocol
 import msgspec
 
 from worldline.engine import clock
-from worldline.engine.content import Content, redact_escaped
+from worldline.engine.content import Content, redact_json
 from worldline.engine.facts import request_facts, response_facts
 from worldline.engine.failure import describe, revive
+from worldline.engine.order import ThreadTurn
 from worldline.engine.recorder import Recorder
 from worldline.engine.stream import BodyRecorder
+from worldline.engine.threads import in_thread
 from worldline.errors import ValueRefused
-from worldline.model import canon
+from worldline.model import canon, events
 from worldline.model.effects import Effect, Mode
 from worldline.store.vault import Vault
+
+_log = logging.getLogger("worldline")
 
 inside: ContextVar[str | None] = ContextVar("worldline_inside", default=None)
 """The call whose function runs in this context: what crosses inside it names it as its parent."""
@@ -66,7 +73,7 @@ class Keyed(msgspec.Struct, frozen=True):
 
 def keyed(call: Call, vault: Vault) -> Keyed:
     """The key of a call: kind, name, canonical inputs and body, all after the vault."""
-    inputs = redact_escaped(call.inputs.data, vault)
+    inputs = redact_json(call.inputs.data, vault)
     digest = hashlib.sha256(canon.canonical(canon.parse(inputs)))
     body = vault.redact(call.body) if call.body is not None else None
     if body is not None:
@@ -92,8 +99,11 @@ class Served(ABC):
         """The recorded body of a response: (bytes, whether a transfer chunk ends here)."""
 
     @abstractmethod
-    def release(self) -> None:
-        """Wait until the record's order lets this answer out (sooner finished, sooner served)."""
+    def turn(self, into: Future[None] | None = None) -> Future[None]:
+        """Done when the record's order lets this answer out (sooner finished, sooner served).
+
+        `into` is a future of the caller's to use: what it has chained to it then happens in that order too.
+        """
 
 
 class Live(ABC):
@@ -169,9 +179,10 @@ class RecordBoundary:
 
     def note(self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         """Append a row that is no crossing. An outcome is also kept for the result."""
-        self.recorder.append(kind, src, keys, data, lane, durable=kind == "permission")
+        row = self.recorder.append(kind, src, keys, data, lane, durable=kind == "permission")
         if (kind, src) == ("marker", "outcome"):
-            self.recorder.outcome |= {key: value for key, value in data.items() if value is not None}
+            said = events.read(row.line).data  # as written: without secrets
+            self.recorder.outcome |= {key: value for key, value in said.items() if value is not None}
 
 
 class LiveCall(Live):
@@ -202,6 +213,8 @@ class LiveCall(Live):
         if self._body is not None:
             fields |= self._body.totals()
             fields |= response_facts(self._call.name, fields, self._body.readable())
+            if self._recorder.spec.capture == "refs":
+                fields.pop("said_error", None)  # the provider's words may quote the request
         if result is not None:
             fields["result"] = result
         self._end(fields)
@@ -209,7 +222,10 @@ class LiveCall(Live):
     def fail(self, error: Mapping[str, Any]) -> None:
         """Write the finished row of a call that failed."""
         totals = self._body.totals() if self._body is not None else {}
-        self._end({"error": dict(error), **totals})
+        told = dict(error)
+        if self._recorder.spec.capture == "refs" and self._call.kind == "action":
+            told = {"type": told["type"], "message": "[withheld]", "args": None}
+        self._end({"error": told, **totals})
 
     def abandon(self, why: str) -> None:
         """Leave the call unfinished, and say why."""
@@ -237,20 +253,22 @@ def call(boundary: Boundary, crossing: Call, run: Callable[[], Any], scope: Mapp
     """
     answer = boundary.begin(crossing)
     if isinstance(answer, Served):
-        answer.release()
-        return _deliver(answer, scope or {})
-    mark = inside.set(answer.call)
+        delivered = _delivered(answer, scope or {})
+        turn = ThreadTurn()
+        answer.turn(turn)
+        turn.wait()
+        return _given(delivered)
+    mark, home = inside.set(answer.call), os.getpid()
     try:
         result = run()
-    except Exception as error:
-        answer.fail(describe(error))
-        raise
     except BaseException as error:
-        answer.abandon(f"interrupted by {type(error).__name__}")
+        if os.getpid() == home:
+            _broken(answer, error)
         raise
     finally:
         inside.reset(mark)
-    _finish(answer, result)
+    if os.getpid() == home:  # a child forked inside leaves a call that is its parent's to end
+        _finish(answer, result)
     return result
 
 
@@ -258,30 +276,54 @@ async def acall(
     boundary: Boundary, crossing: Call, run: Callable[[], Awaitable[Any]], scope: Mapping[str, Any] | None = None
 ) -> Any:
     """The async twin of `call`; the door's disk work happens in a thread."""
-    answer = await asyncio.to_thread(boundary.begin, crossing)
+    answer = await in_thread(boundary.begin, crossing)
     if isinstance(answer, Served):
-        await asyncio.to_thread(answer.release)
-        return _deliver(answer, scope or {})
-    mark = inside.set(answer.call)
+        delivered = _delivered(answer, scope or {})
+        await its_turn(answer)
+        return _given(delivered)
+    mark, home = inside.set(answer.call), os.getpid()
     try:
         result = await run()
-    except Exception as error:
-        await asyncio.to_thread(answer.fail, describe(error))
-        raise
     except BaseException as error:
-        answer.abandon(f"interrupted by {type(error).__name__}")
+        if os.getpid() == home and isinstance(error, Exception):
+            await in_thread(_broken, answer, error)
+        elif os.getpid() == home:  # a task that is cancelled waits for nothing
+            _broken(answer, error)
         raise
     finally:
         inside.reset(mark)
-    await asyncio.to_thread(_finish, answer, result)
+    if os.getpid() == home:
+        await in_thread(_finish, answer, result)
     return result
 
 
-def _deliver(served: Served, scope: Mapping[str, Any]) -> Any:
+async def its_turn(served: Served) -> None:
+    """Wait until an answer may leave; tasks of one loop go on in the record's order."""
+    turn: Future[None] = Future()
+    chained = asyncio.wrap_future(turn)  # before it can be done, else those that it lets go would overtake it
+    served.turn(turn)
+    await chained
+
+
+def _delivered(served: Served, scope: Mapping[str, Any]) -> tuple[Any, BaseException | None]:
+    """The recorded result, or the failure; made before its turn, so that nothing overtakes it meanwhile."""
     content = served.content()
-    if content is None:
-        raise revive(served.data["error"], scope)
-    return content.value()
+    return (None, revive(served.data["error"], scope)) if content is None else (content.value(), None)
+
+
+def _given(delivered: tuple[Any, BaseException | None]) -> Any:
+    result, failure = delivered
+    if failure is not None:
+        raise failure
+    return result
+
+
+def _broken(live: Live, error: BaseException) -> None:
+    """Record how a function failed; one that was interrupted did not fail: nobody knows how it would have ended."""
+    if isinstance(error, Exception):
+        live.fail(describe(error))
+    else:
+        live.abandon(f"interrupted by {type(error).__name__}")
 
 
 def _finish(live: Live, result: Any) -> None:
@@ -289,6 +331,7 @@ def _finish(live: Live, result: Any) -> None:
     try:
         content = Content.of(result)
     except ValueRefused as refused:
+        _log.warning("a tool's result is not in the record, which cannot be replayed: %s", refused)
         live.finish({"unrecordable": {"path": refused.facts["path"], "type": refused.facts["type"]}})
         return
     live.finish({}, content)

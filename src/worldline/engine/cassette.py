@@ -6,17 +6,22 @@ divergence has to be explained.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from typing import Any
 
 import msgspec
 
 from worldline.engine.boundary import Served
-from worldline.engine.content import JSON, Content
-from worldline.errors import Ineligible
+from worldline.engine.content import Content
+from worldline.engine.stream import DECODERS
+from worldline.errors import Damaged, Ineligible
 from worldline.model.chain import ContextReader, context_hash
 from worldline.model.events import Event
 from worldline.store.recording import Recording
+
+CONTENTS = frozenset({"arguments", "result", "value", "facts", "body", "pieces"})  # read when they are asked for
 
 
 class Exchange(msgspec.Struct):
@@ -73,7 +78,7 @@ class Cassette:
                 lane=event.lane,
                 started=event.seq,
                 parent=event.keys.get("parent_id"),
-                start_data=event.data,
+                start_data=self._opened(event),
                 start_t=event.t,
                 chunks=[],
                 instant=instant,
@@ -82,16 +87,34 @@ class Cassette:
             self.by_call[call] = exchange
             if not instant:
                 return
+        if call not in self.by_call:  # its started row is damaged
+            return
         exchange = self.by_call[call]
         if event.name == "decision/chunk":
             exchange.chunks.append(event.data)
         elif event.name != "meta/unknown":
-            exchange.finished, exchange.end_t, exchange.data = event.seq, event.t, event.data
+            exchange.finished, exchange.end_t, exchange.data = event.seq, event.t, self._opened(event)
+
+    def _opened(self, event: Event) -> dict[str, Any]:
+        """A row's data, what its row had no room for read from its blob; contents stay where they are."""
+        return {k: v if k in CONTENTS else self.recording.loaded(v) for k, v in event.data.items()}
 
     def body(self, exchange: Exchange) -> bytes:
         """The recorded body of a response, whole."""
         parts = [self.recording.content(row["body"]) for row in (*exchange.chunks, exchange.data) if "body" in row]
         return b"".join(parts)
+
+    def readable(self, exchange: Exchange) -> bytes:
+        """The recorded body of a response with its content encoding undone, for those who read it as text."""
+        headers = exchange.data.get("headers", ())
+        encoding = next((value for name, value in headers if name.lower() == "content-encoding"), "identity")
+        body, decode = self.body(exchange), DECODERS.get(encoding.strip().lower())
+        if decode is None or "decoded" in exchange.data:
+            return body
+        try:
+            return decode(body)
+        except zlib.error:
+            return b""  # the recorder could not look into it either; the bytes as they came are `body`
 
     def pieces(self, exchange: Exchange) -> list[tuple[bytes, bool]]:
         """The recorded body of a response as its transfer chunks; a last piece without its border says False."""
@@ -117,14 +140,16 @@ class Cassette:
 
 
 class Answer(Served):
-    """A recorded exchange on its way out. `release` is given by the matcher, which knows the order."""
+    """A recorded exchange on its way out. `turn` is given by the matcher, which knows the order."""
 
-    def __init__(self, cassette: Cassette, exchange: Exchange, release: Any) -> None:
+    def __init__(
+        self, cassette: Cassette, exchange: Exchange, turn: Callable[[Exchange, Future[None] | None], Future[None]]
+    ) -> None:
         self.call = exchange.call
         self.exchange = exchange
         self.data: Mapping[str, Any] = exchange.data
         self._cassette = cassette
-        self._release = release
+        self._turn = turn
 
     def content(self) -> Content | None:
         """The recorded result. Raises `Ineligible` where the record could not carry it."""
@@ -137,30 +162,30 @@ class Answer(Served):
                 f"the result of {self.exchange.name} ({self.call}) is not in the record: {what}",
                 reasons=[f"{self.exchange.name} returned {what}: return plain data"],
             )
-        return _content(self._cassette.recording, self.data.get("result"))
+        return Content(*self._cassette.recording.encoded(self.data.get("result")))
 
     def pieces(self) -> list[tuple[bytes, bool]]:
         """The recorded body of a response."""
         return self._cassette.pieces(self.exchange)
 
-    def release(self) -> None:
-        """Wait for this answer's turn."""
-        self._release(self.exchange)
-
-
-def _content(recording: Recording, form: Any) -> Content:
-    if isinstance(form, dict) and "$blob" in form:
-        return Content(recording.content(form), form["$blob"]["type"])
-    return Content(msgspec.json.encode(form), JSON)
+    def turn(self, into: Future[None] | None = None) -> Future[None]:
+        """Done when this answer may leave."""
+        return self._turn(self.exchange, into)
 
 
 def rebuild(recording: Recording) -> Iterator[tuple[str, bytes, bool]]:
-    """Every request of a recording: (call, body, whether its `context_hash` is met). This is replay level 0."""
+    """Every request of a recording: (call, body, whether its `context_hash` is met). This is replay level 0.
+
+    A request that builds on a damaged row or content has no body, and its hash is not met.
+    """
     reader = ContextReader(recording.content, recording.loaded)
     for event in recording.events():
         if event.name != "decision/request" or "body" not in event.data:
             continue
         form = recording.loaded(event.data["body"])
         if "context_hash" in form:
-            body = reader.rebuild(str(event.call), form)
+            try:
+                body = reader.rebuild(str(event.call), form)
+            except (ValueError, Damaged):
+                body = b""
             yield str(event.call), body, context_hash(body) == form["context_hash"]

@@ -12,10 +12,8 @@ import msgspec
 
 from worldline.model import values
 from worldline.model.events import encode_json
-from worldline.store.recording import DEEP
-from worldline.store.vault import Vault
-
-JSON = "application/json"
+from worldline.store.recording import DEEP, JSON
+from worldline.store.vault import MARKER, Vault
 
 
 class Content(msgspec.Struct, frozen=True):
@@ -39,7 +37,7 @@ class Content(msgspec.Struct, frozen=True):
 
     @staticmethod
     def text(data: bytes) -> Any:
-        """Bytes as a row carries them: a string where they are UTF-8 that JSON does not blow up, else `$b64`."""
+        """Bytes as a row carries them: a string where they are UTF-8 that JSON does not blow up much, else `$b64`."""
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
@@ -51,20 +49,38 @@ class Content(msgspec.Struct, frozen=True):
 _ESCAPED_LONG = [bytes([code]) for code in range(32) if code not in b"\b\t\n\f\r"]
 
 
-def redact_escaped(data: bytes, vault: Vault) -> bytes:
-    """Encoded JSON with secrets replaced, those inside its `$b64` and `$wtf8` bytes too."""
-    if vault.longest and (b'"$b64"' in data or b'"$wtf8"' in data):
-        data = encode_json(_inside(msgspec.json.decode(data), vault))
-    return vault.redact(data)
+def redact_json(data: bytes, vault: Vault) -> bytes:
+    """Encoded JSON with secrets replaced, those inside its `$b64` and `$wtf8` bytes too; it is JSON still.
+
+    What cannot be cut out of its place (a secret that is a number, or a stretch of JSON) takes its place's whole value
+    with it: the marker stands there alone.
+    """
+    if vault.finds(data) or (vault.longest and (b'"$b64"' in data or b'"$wtf8"' in data)):
+        return encode_json(_redacted(msgspec.json.decode(data), vault))
+    return data
 
 
-def _inside(value: Any, vault: Vault) -> Any:
+def _redacted(value: Any, vault: Vault) -> Any:
     if isinstance(value, list):
-        return [_inside(item, vault) for item in value]
+        return _whole([_redacted(item, vault) for item in value], vault)
     if not isinstance(value, dict):
-        return value
+        return _whole(value, vault)
     if len(value) == 1:
         ((key, item),) = value.items()
         if key in ("$b64", "$wtf8") and isinstance(item, str):
             return {key: base64.b64encode(vault.redact(base64.b64decode(item))).decode("ascii")}
-    return {key: _inside(item, vault) for key, item in value.items()}
+        if key == "$int" and vault.finds(str(item).encode()):
+            return _whole(item, vault)
+    return _whole({_whole(key, vault): _redacted(item, vault) for key, item in value.items()}, vault)
+
+
+def _whole(value: Any, vault: Vault) -> Any:
+    """A value whose parts are redacted already: what its own encoding still shows is replaced."""
+    encoded = encode_json(value)
+    if not vault.finds(encoded):
+        return value
+    redacted = vault.redact(encoded)
+    try:
+        return msgspec.json.decode(redacted)
+    except msgspec.DecodeError:
+        return b"".join(MARKER.findall(redacted)).decode("ascii")

@@ -1,17 +1,20 @@
 """A tool's failure as data, and back: recorded by type name, message and plain arguments, never pickled.
 
 A replay raises the same class only where that costs no import: a builtin exception, or one that the tool's own module
-names. Anything else comes back as `RecordedFailure`.
+can name (`Refused`, or `json.JSONDecodeError` where it has `json`). Anything else comes back as a `RecordedFailure` of
+the same name. It reads as it did: agents put the text of a failure before the model.
 """
 
 from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping
+from contextlib import suppress
+from types import ModuleType
 from typing import Any
 
-from worldline.engine.content import Content
 from worldline.errors import ValueRefused, WorldlineError
+from worldline.model import values
 
 
 class RecordedFailure(WorldlineError):
@@ -19,22 +22,51 @@ class RecordedFailure(WorldlineError):
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """An exception as data: `type`, `message`, and `args` where they are plain."""
-    described: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
-    try:
-        described["args"] = Content.of(list(error.args)).data.decode()
-    except ValueRefused:
-        described["args"] = None  # arguments that are no plain data: the message has to do
-    return described
+    """An exception as data: `type`, `message`, and `args` and `attributes` where they are plain."""
+    args = list(error.args)
+    if isinstance(error, OSError) and error.filename is not None and len(args) == 2:
+        args.append(error.filename)  # an OSError takes it out of its arguments
+    described = {"type": type(error).__name__, "message": str(error), "args": None, **_carried({"args": args})}
+    attributes = _carried(vars(error))
+    return {**described, "attributes": attributes} if attributes else described
+
+
+def _carried(named: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the values that a record can carry, as JSON says them; for the rest the message has to do."""
+    carried = {}
+    for name, value in named.items():
+        with suppress(ValueRefused, values.TooDeep):
+            carried[name] = values.plain(value)
+    return carried
 
 
 def revive(described: Mapping[str, Any], scope: Mapping[str, Any]) -> BaseException:
     """The exception to raise for a recorded failure; `scope` holds the names of the tool's module."""
     name, message = described["type"], described["message"]
-    known = scope.get(name, getattr(builtins, name, None))
-    if not (isinstance(known, type) and issubclass(known, Exception)):
-        return RecordedFailure(f"{name}: {message}", type=name)
-    args = Content(described["args"].encode()).value() if described.get("args") else [message]
+    args = [message] if described.get("args") is None else values.restore(described["args"])
+    known = _known(name, scope)
+    error = _made(known, args) if known else type(name, (RecordedFailure,), {})(message, type=name)
+    for attribute, value in described.get("attributes", {}).items():
+        with suppress(AttributeError, TypeError):  # a class may guard its attributes
+            setattr(error, attribute, values.restore(value))
+    if str(error) != message:
+        error.__class__ = type(name, (type(error),), {"__str__": lambda self: message})
+    return error
+
+
+def _known(name: str, scope: Mapping[str, Any]) -> type[Exception] | None:
+    """The class of that name which the scope can name itself, or through a module in it, or a builtin one."""
+    modules = (vars(value).get(name) for value in list(scope.values()) if isinstance(value, ModuleType))
+    for found in (scope.get(name), getattr(builtins, name, None), *modules):
+        if isinstance(found, type) and issubclass(found, Exception):
+            return found
+    return None
+
+
+def _made(known: type[Exception], args: list[Any]) -> Exception:
+    """An instance. A builtin class takes its arguments apart; code of the agent's own classes is not run."""
+    with suppress(TypeError, ValueError):
+        return known(*args) if known.__module__ == "builtins" else known.__new__(known, *args)
     error = known.__new__(known)
     error.args = tuple(args)
     return error

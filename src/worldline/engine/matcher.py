@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from concurrent.futures import Future
 from typing import Any
 
 import msgspec
@@ -16,13 +17,13 @@ import msgspec
 from worldline.engine import clock
 from worldline.engine.boundary import Call, Keyed
 from worldline.engine.cassette import Cassette, Exchange
+from worldline.engine.order import GRACE_SECONDS, FinishingOrder, at_once
 from worldline.errors import Diverged, ReplayError
 from worldline.model import canon
 from worldline.model.dialects import what_changed
 
 CANDIDATES = 8
 SHOWN = 500  # characters of a value that a divergence quotes
-GRACE_NS = 2_000_000_000  # how long an answer waits for a concurrent call that has not come yet
 
 
 class RecordEnds(ReplayError):
@@ -54,8 +55,8 @@ class Matcher:
         self.cassette = cassette
         self.partial = partial
         self.first: Divergence | None = None
-        self.served = self.relaxed = 0
-        self._turn = threading.Condition()
+        self.served = 0
+        self._lock = threading.Condition()
         self._queues: dict[str, deque[Exchange]] = {}
         for exchange in cassette.exchanges:
             self._queues.setdefault(exchange.key, deque()).append(exchange)
@@ -64,57 +65,59 @@ class Matcher:
         self._by_start = required
         self._by_end = sorted((e for e in required if e.finished is not None), key=lambda e: e.end)
         self._taken: set[str] = set()
-        self._released: set[str] = set()
-        self._first_untaken = self._first_unreleased = 0
+        self._first_untaken = 0
+        self._order = FinishingOrder(self._by_end)
         self._last: Exchange | None = None
 
     def take(self, call: Call, known: Keyed) -> Exchange:
         """The exchange that answers `call`. Raises `Diverged`, or `RecordEnds` behind a partial recording's end."""
-        with self._turn:
-            queue = self._queues.get(known.key)
-            if not queue:
-                raise self._no_match(call, known)
-            exchange = queue[0]
-            if exchange.finished is None:
-                raise RecordEnds(f"{call.name} ({exchange.call}) was under way when the recording stopped")
-            before = self._untaken()
-            if before is not None and before.end < exchange.started and before is not exchange:
-                raise self._diverged(self._out_of_order(before, exchange))
-            queue.popleft()
-            self._taken.add(exchange.call)
-            self._last = exchange
-            self.served += 1
-            self._turn.notify_all()
-            return exchange
-
-    def release(self, exchange: Exchange) -> None:
-        """Return when every exchange that finished earlier in the record has been let out, or will not come."""
-        deadline = clock.monotonic_ns() + GRACE_NS
-        with self._turn:
-            while exchange.call not in self.optional | self._released:
-                first = self._unreleased()
-                if first is None or first.end >= exchange.end:
+        deadline = clock.monotonic_ns() + int(GRACE_SECONDS * 1e9)
+        with self._lock:
+            while True:
+                queue = self._queues.get(known.key)
+                if not queue:
+                    raise self._no_match(call, known)
+                exchange = self._next(queue)
+                if exchange.finished is None:
+                    raise RecordEnds(f"{call.name} ({exchange.call}) was under way when the recording stopped")
+                before = self._before(exchange)
+                if before is None:
                     break
                 left = deadline - clock.monotonic_ns()
                 if left <= 0:
-                    self.relaxed += 1
-                    break
-                self._turn.wait(left / 1e9)
-            self._released.add(exchange.call)
-            self._turn.notify_all()
+                    raise self._diverged(self._out_of_order(before, exchange))
+                self._lock.wait(left / 1e9)  # threads race, records do not: another may be about to ask for it
+            queue.remove(exchange)
+            self._taken.add(exchange.call)
+            self._last = exchange
+            self.served += 1
+            self._lock.notify_all()
+            return exchange
+
+    def turn(self, exchange: Exchange, into: Future[None] | None = None) -> Future[None]:
+        """Done when the record's finishing order lets the answer out."""
+        return at_once(into) if exchange.call in self.optional else self._order.turn(exchange, into)
+
+    @property
+    def relaxed(self) -> int:
+        """Answers that left in another order than recorded."""
+        return self._order.relaxed
+
+    def _next(self, queue: deque[Exchange]) -> Exchange:
+        """The first that may come now. One inside a tool comes last: its tool is served, so it seldom comes at all."""
+        allowed = [e for e in queue if self._before(e) is None]
+        return next((e for e in allowed if e.call not in self.optional), (allowed or queue)[0])
+
+    def _before(self, exchange: Exchange) -> Exchange | None:
+        """What the record has finished before this one started and nobody has asked for yet."""
+        first = self._untaken()
+        return first if first is not None and first.end < exchange.started else None
 
     def _untaken(self) -> Exchange | None:
         """The required exchange that finished first among those not yet asked for."""
         while self._first_untaken < len(self._by_end) and self._by_end[self._first_untaken].call in self._taken:
             self._first_untaken += 1
         return self._by_end[self._first_untaken] if self._first_untaken < len(self._by_end) else None
-
-    def _unreleased(self) -> Exchange | None:
-        while (
-            self._first_unreleased < len(self._by_end) and self._by_end[self._first_unreleased].call in self._released
-        ):
-            self._first_unreleased += 1
-        return self._by_end[self._first_unreleased] if self._first_unreleased < len(self._by_end) else None
 
     def left(self) -> list[Exchange]:
         """The required exchanges that nobody asked for, in starting order; an unknown one may stay."""
@@ -159,14 +162,22 @@ class Matcher:
         _, index, found = min(compared, key=lambda item: item[:2])
         exchange = candidates[index]
         path, recorded, actual = found[0] if found else ("$", "the recorded bytes", "other bytes")
-        hint = None
-        if known.body is not None:
-            hint = what_changed(call.name, self.cassette.request(exchange), known.body, path)
+        recorded, actual = _quoted(recorded, actual)
+        hint = self._hint(call, exchange, known, path)
         return self._diverged(
-            Divergence(
-                "changed", exchange.started, exchange.call, path, _shown(recorded), _shown(actual), call.name, hint
-            )
+            Divergence("changed", exchange.started, exchange.call, path, recorded, actual, call.name, hint)
         )
+
+    def _hint(self, call: Call, exchange: Exchange, known: Keyed, path: str) -> str | None:
+        """What stands at `path`; and where that is the result of a tool that ran outside, the way to bring it in."""
+        if known.body is None:
+            return None
+        hint = what_changed(call.name, self.cassette.request(exchange), known.body, path)
+        manifest = self.cassette.recording.manifest
+        outside = manifest.coverage.get("tools", {}).get("outside", {}) if manifest else {}
+        if hint and any(hint.startswith(f"it is the result of {name} ") for name in outside):
+            return f"{hint}, which ran outside the recording: wrap it with @worldline.tool"
+        return hint
 
     def _compare(self, exchange: Exchange, known: Keyed) -> list[tuple[str, Any, Any]]:
         """The differences between what is asked and what was, the request's line first."""
@@ -212,6 +223,21 @@ def _nested(exchanges: list[Exchange]) -> list[Exchange]:
         if inside:
             nested.append(exchange)
     return nested
+
+
+def _quoted(recorded: Any, actual: Any) -> tuple[Any, Any]:
+    """Both values short enough to quote; of two long texts the stretch in which they part."""
+    if not (isinstance(recorded, str) and isinstance(actual, str)) or max(len(recorded), len(actual)) <= SHOWN:
+        return _shown(recorded), _shown(actual)
+    same = next((i for i, (a, b) in enumerate(zip(recorded, actual, strict=False)) if a != b), None)
+    start = max(0, (min(len(recorded), len(actual)) if same is None else same) - SHOWN // 10)
+    return _stretch(recorded, start), _stretch(actual, start)
+
+
+def _stretch(text: str, start: int) -> str:
+    end = start + SHOWN
+    cut = f"… ({len(text):,} characters)" if end < len(text) or start else ""
+    return ("…" if start else "") + text[start:end] + cut
 
 
 def _shown(value: Any) -> Any:

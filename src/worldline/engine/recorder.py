@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import os
 import platform
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -20,10 +21,10 @@ import msgspec
 
 from worldline import __version__
 from worldline.engine import clock
-from worldline.engine.content import Content, redact_escaped
+from worldline.engine.content import Content, redact_json
 from worldline.engine.tally import Tally
 from worldline.errors import RecordError, SecretFound, WorldlineError
-from worldline.model import events
+from worldline.model import events, values
 from worldline.model.chain import ContextWriter
 from worldline.model.ids import slug
 from worldline.model.manifest import FORMAT
@@ -34,6 +35,7 @@ from worldline.store.seal import publish, read_back
 from worldline.store.vault import Vault
 
 INLINE = 32 * 1024  # a payload whose encoding is larger becomes a blob
+LONGEST_NAME = 1024  # characters of a lane, an idempotency key and the like
 JSON = "application/json"
 SYNC_POLICY = "started rows and the end are durable before anything depends on them (fdatasync); others follow"
 CLOCK_STEP_NS = 1_000_000_000
@@ -60,12 +62,15 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
 class Recorder:
     """Opens an attempt and appends to it. Safe from several threads.
 
+    `surroundings` describes the environment for the header; it is given the vault, to show secrets as markers.
     Raises `LogBroken` where the place cannot be written, `SecretRefused` for a secret that is too short.
     """
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: Spec, surroundings: Callable[[Vault], dict[str, Any]] = lambda vault: {}) -> None:
         self.spec = spec
         self.vault = Vault(spec.secrets, spec.policy)
+        self._task = self.vault.redact_text(spec.task) if spec.task is not None else None
+        self._surroundings = surroundings
         self.clock = clock.RunClock()
         self.session = spec.session or clock.new_id("sess")
         self.run_directory = spec.run or spec.store / clock.new_id("run")
@@ -79,18 +84,22 @@ class Recorder:
         self.blobs = BlobStore(self.attempt)
         self.tally = Tally()
         self.outcome: dict[str, Any] = {}
-        self.listeners: list[Callable[[str, dict[str, Any]], None]] = []
-        self.stopped: SecretFound | None = None
+        self._ending = False
         self._contexts = ContextWriter()
         self._lock = threading.Lock()
         self._calls = 0
         self._drift = 0
         self._withheld_key = clock.key()  # never stored: what `refs` withholds cannot be guessed from its digest
         self.sealed: Path | None = None
-        header = self.append("meta", "header", {}, self._header(), durable=True)
+        try:
+            fields = self._header()
+            header = self.append("meta", "header", {}, fields, durable=True)
+            with self.log.fatal():
+                layout.write_durable(self.attempt / layout.OPEN, layout.opened(fields))
+        except BaseException:
+            self.discard()
+            raise
         self.header_hash = header.h.hex()
-        opened = {"format": FORMAT, "session": self.session, "run": self.run, "attempt": self.attempt_id}
-        layout.write_durable(self.attempt / layout.OPEN, events.encode_json({**opened, "pid": os.getpid()}) + b"\n")
 
     def _header(self) -> dict[str, Any]:
         spec = self.spec
@@ -103,17 +112,14 @@ class Recorder:
             "t0_wall": str(self.clock.wall_ns),
             "t0_mono": str(self.clock.start_ns),
             "tz": clock.timezone(),
-            "platform": {
-                "system": platform.system(),
-                "machine": platform.machine(),
-                "python": platform.python_version(),
-            },
+            "platform": described_platform(),
             "writer": f"worldline {__version__}",
+            "pid": os.getpid(),
             "capture": spec.capture,
             "limits": {"row": events.MAX_ROW, "inline": INLINE},
-            "task": {"id": spec.task_id, "type": spec.task_type, "text": spec.task},
+            "task": {"id": spec.task_id, "type": spec.task_type, "text": self._task},
             "agent": spec.agent,
-            "environment": {"platform": sys.platform, **spec.environment},
+            "environment": {"platform": sys.platform, **spec.environment, **self._surroundings(self.vault)},
             "parent": None,
             "continues": spec.continues,
             "origin": spec.origin,
@@ -143,54 +149,59 @@ class Recorder:
         """
         if self.stopped is not None:
             raise self.stopped
-        try:
-            with self._lock:
-                fields = dict(data)
-                if request is not None:
-                    fields["body"] = self._body(*request)
-                appended = self.log.append(
-                    kind, src, self.vault.redact_text(lane), self._keys(keys), self._encode(fields)
-                )
-                self.tally.add(kind, src, lane, keys, fields)
-            if durable:
-                self.log.sync()
-                self._watch_clock()
-        except SecretFound as error:
-            self.stopped = error
-            raise
-        for listener in self.listeners:
-            listener(f"{kind}/{src}", {**keys, "lane": lane, "data": fields})
+        with self._lock:
+            fields, names = dict(data), self._keys({"lane": lane, **keys})
+            # Last, since a body once encoded is what later requests build on.
+            if request is not None:
+                fields["body"] = self._body(*request)
+            appended = self.log.append(kind, src, names.pop("lane"), names, self._encode(fields))
+            self.tally.add(kind, src, lane, keys, fields)
+        if durable:
+            self.log.sync()
+            self._watch_clock()
         return appended
 
     def _keys(self, keys: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            key: self.vault.redact_text(value) if isinstance(value, str) else value
-            for key, value in keys.items()
-            if value is not None
-        }
+        """The row's short fields, secrets replaced. Raises `ValueRefused` for one that is no name but content."""
+        kept = {key: value for key, value in keys.items() if value is not None}
+        for key, value in kept.items():
+            if isinstance(value, str):
+                kept[key] = self.vault.redact_text(value)
+                if len(value) > LONGEST_NAME or not values.is_text(value):
+                    raise values.refusal(f"a {key} of {len(value):,} characters, or one that is no text,", f"$.{key}")
+        return kept
 
     def _encode(self, data: Mapping[str, Any]) -> bytes:
         fields = {key: self._field(value) for key, value in data.items()}
         while sum(map(len, fields.values())) > INLINE:
             key = max(fields, key=lambda name: len(fields[name]))
-            blob = self.blobs.put(fields[key], JSON)
-            fields[key] = events.encode_json(blob.reference())
+            fields[key] = events.encode_json(self._blob(fields[key], JSON))
         return b"{" + b",".join(events.encode_json(key) + b":" + text for key, text in fields.items()) + b"}"
 
     def _field(self, value: Any) -> bytes:
         if not isinstance(value, Content):
-            return self.vault.redact(events.encode_json(value))
-        content = redact_escaped(value.data, self.vault)
+            return redact_json(events.encode_json(value), self.vault)
+        content = redact_json(value.data, self.vault)
         if self.spec.capture == "refs":
             return events.encode_json(self.withheld(content))
         if len(content) > INLINE or value.media_type != JSON:
-            return events.encode_json(self.blobs.put(content, value.media_type).reference())
+            return events.encode_json(self._blob(content, value.media_type))
         return content
+
+    def _blob(self, content: bytes, media_type: str) -> dict[str, Any]:
+        """Store content beside the log and return what names it. A failing write kills the log, too."""
+        with self.log.fatal():
+            return self.blobs.put(content, media_type).reference()
 
     def withheld(self, content: bytes) -> dict[str, Any]:
         """What stands for content that this capture level does not keep: its size and a keyed commitment."""
-        digest = hmac.new(self._withheld_key, content, hashlib.sha256).hexdigest()
-        return {"$withheld": {"size": len(content), "hmac": digest}}
+        keyed = self.commitment()
+        keyed.update(content)
+        return {"$withheld": {"size": len(content), "hmac": keyed.hexdigest()}}
+
+    def commitment(self) -> hmac.HMAC:
+        """A fresh keyed digest for content that is not kept; its key is in memory only."""
+        return hmac.new(self._withheld_key, digestmod=hashlib.sha256)
 
     def _body(self, call: str, body: bytes) -> dict[str, Any]:
         if self.spec.capture == "refs":
@@ -210,14 +221,14 @@ class Recorder:
         size = len(events.encode_json(carried))
         if size <= room:
             return carried, room - size
-        return self.blobs.put(text, "application/octet-stream").reference(), room
+        return self._blob(text, "application/octet-stream"), room
 
     def _texts(self, texts: list[Any], room: int) -> tuple[Any, int]:
         carried = [Content.text(text) if isinstance(text, bytes) else text for text in texts]
         encoded = events.encode_json(carried)
         if len(encoded) <= room:
             return carried, room - len(encoded)
-        return self.blobs.put(encoded, JSON).reference(), room
+        return self._blob(encoded, JSON), room
 
     def _watch_clock(self) -> None:
         drift = self.clock.drift_ns()
@@ -228,17 +239,21 @@ class Recorder:
     def progress(self) -> None:
         """Write what a list shows of a running attempt; a derived file, replaced whole, never synced."""
         temporary = self.attempt / f".{layout.PROGRESS}.tmp"
-        temporary.write_bytes(events.encode_json(self.summary()))
+        temporary.unlink(missing_ok=True)
+        descriptor = layout.create(temporary)
+        try:
+            layout.write_all(descriptor, events.encode_json(self.summary()))
+        finally:
+            os.close(descriptor)
         os.replace(temporary, self.attempt / layout.PROGRESS)
 
     def summary(self) -> dict[str, Any]:
         """What a list shows of this attempt."""
-        task = self.spec.task
         return {
             "session": self.session,
             "run": self.run,
             "attempt": self.attempt_id,
-            "task": self.vault.redact_text(task) if task is not None else None,
+            "task": self._task,
             "started": self.clock.wall_ns / 1e9,
             "seconds": round(self.clock() / 1e9, 3),
             **self.tally.summary(),
@@ -252,17 +267,19 @@ class Recorder:
         if self.sealed is not None:
             return self.sealed
         if self.stopped is not None:
-            disposition, reason, self.stopped = "sanitized-partial", f"a registered secret: {self.stopped}", None
+            disposition, reason = "sanitized-partial", f"a registered secret: {self.stopped}"
+        self._ending = True
         outcome = {**self.outcome} or {"outcome": "unknown"}
         self.append("meta", "end", {}, {"disposition": disposition, "reason": reason, **outcome}, durable=True)
-        self.log.finish()
         try:
-            chunks = read_back(self.attempt, self.log)
-            result = {**self.summary(), **outcome, "disposition": disposition, "reason": reason}
-            name = slug(self.vault.redact_text(self.spec.task or ""), "result") + ".json"
-            published = publish(
-                self.attempt, name, result, self._facts(disposition, reason, chunks), disposition == "complete"
-            )
+            self.log.finish()
+            with self.log.fatal():
+                chunks = read_back(self.attempt, self.log)
+                result = {**self.summary(), **outcome, "disposition": disposition, "reason": reason}
+                name = slug(self._task or "", "result") + ".json"
+                published = publish(
+                    self.attempt, name, result, self._facts(disposition, reason, chunks), disposition == "complete"
+                )
         finally:
             self.log.close()
         self.sealed = published or self.run_directory
@@ -301,6 +318,11 @@ class Recorder:
         }
 
     @property
+    def stopped(self) -> SecretFound | None:
+        """The secret that was met under the policy `stop`: nothing is appended after it but the end."""
+        return None if self._ending else self.vault.met
+
+    @property
     def broken(self) -> WorldlineError | None:
         """Why nothing can be recorded any more, or None: a failed write, or a secret under `stop`."""
         return self.stopped or self.log.failure
@@ -308,3 +330,15 @@ class Recorder:
     def close(self) -> None:
         """Let go without sealing: the attempt stays as a crash would leave it."""
         self.log.close()
+
+    def discard(self) -> None:
+        """Let go of an attempt in which nothing has happened, and leave no trace of it."""
+        self.log.close()
+        shutil.rmtree(self.attempt)
+        if self.spec.run is None:
+            shutil.rmtree(self.run_directory)
+
+
+def described_platform() -> dict[str, str]:
+    """The machine as the header keeps it, and as a replay compares it."""
+    return {"system": platform.system(), "machine": platform.machine(), "python": platform.python_version()}

@@ -14,6 +14,7 @@ import msgspec
 from worldline.engine.boundary import Call, keyed
 from worldline.engine.cassette import Answer, Cassette, rebuild
 from worldline.engine.matcher import Divergence, Matcher
+from worldline.engine.recorder import described_platform
 from worldline.errors import Damaged, Ineligible
 from worldline.store.recording import Recording
 from worldline.store.vault import Vault
@@ -65,10 +66,7 @@ def reasons_against(recording: Recording, tools: str = "refuse") -> list[str]:
 
     `tools="run"` allows for tools that ran outside the recording: they will run again.
     """
-    try:
-        manifest = recording.manifest
-    except Damaged as error:
-        return [f"the record is damaged: {error}"]
+    manifest = recording.manifest
     problems = [p for p in verify(recording).problems if p.kind not in ("unsealed", "torn", "zeros")]
     if problems:
         first = problems[0]
@@ -95,7 +93,10 @@ def resolve_secrets(recording: Recording, environment: Mapping[str, str]) -> dic
 
     Both sides redact alike, so requests match with the real value and without it.
     """
-    labels = recording.header.data.get("secrets", {}).get("labels", [])
+    try:
+        labels = recording.header.data.get("secrets", {}).get("labels", [])
+    except Damaged:  # the boundary refuses such a record, and says why
+        labels = []
     return {label: environment.get(label) or placeholder(label) for label in labels}
 
 
@@ -105,21 +106,28 @@ def placeholder(label: str) -> str:
 
 
 def inspect(recording: Recording) -> ReplayReport:
-    """Level 0: rebuild every context and compare its hash. Raises `Damaged` where the log cannot be read whole."""
-    contexts = 0
-    for call, _, met in rebuild(recording):
+    """Level 0: rebuild every context and compare its hash."""
+    contexts, unmet, lost = 0, None, []
+    for call, body, met in rebuild(recording):
         contexts += 1
-        if not met:
-            divergence = Divergence("context", None, call, "$", "the recorded context hash", "another", "context")
-            return ReplayReport(verdict="diverged", divergence=divergence, level="L0", contexts=contexts)
-    if recording.damages:
-        damage = recording.damages[0]
-        if damage.kind not in ("torn", "zeros"):
-            return ReplayReport(
-                verdict="ineligible", reasons=[f"damaged: {damage.detail}"], level="L0", contexts=contexts
-            )
+        if not met and not body:
+            lost.append(f"damaged: the request of {call} cannot be rebuilt")
+        elif not met and unmet is None:
+            unmet = Divergence("context", None, call, "$", "the recorded context hash", "another", "context")
+    damages = [f"damaged: {d.detail}" for d in recording.damages if d.kind not in ("torn", "zeros")]
+    if damages or lost:
+        return ReplayReport(verdict="ineligible", reasons=[*damages, *lost], level="L0", contexts=contexts)
+    if unmet is not None:
+        return ReplayReport(verdict="diverged", divergence=unmet, level="L0", contexts=contexts)
     partial = recording.disposition != "complete"
     return ReplayReport(verdict="prefix-equivalent" if partial else "equivalent", level="L0", contexts=contexts)
+
+
+def differences_of_place(recording: Recording) -> list[str]:
+    """Where this machine differs from the one that recorded, as the header has it: said before any divergence."""
+    before, here = recording.header.data.get("platform", {}), described_platform()
+    differing = [key for key in here if before.get(key, here[key]) != here[key]]
+    return [f"recorded on {key} {before[key]}, replayed on {here[key]}" for key in differing]
 
 
 class ReplayBoundary:
@@ -135,12 +143,25 @@ class ReplayBoundary:
         self.vault = Vault(secrets or {})
         self.partial = recording.disposition != "complete"
         self.matcher = Matcher(Cassette(recording), self.partial)
+        if lost := self._unrecordable():
+            raise Ineligible(lost[0], reasons=lost)
         self.notes = 0
+
+    def _unrecordable(self) -> list[str]:
+        """The results that no record could carry and that the agent would be given."""
+        exchanges, optional = self.matcher.cassette.exchanges, self.matcher.optional
+        lost = [
+            (e.name, e.data["unrecordable"]) for e in exchanges if "unrecordable" in e.data and e.call not in optional
+        ]
+        return [
+            f"{name} returned {what['type']} at {what['path']}, which is not in the record; return plain data"
+            for name, what in lost
+        ]
 
     def begin(self, call: Call) -> Answer:
         """The recorded answer. Raises `Diverged` or `RecordEnds`."""
         exchange = self.matcher.take(call, keyed(call, self.vault))
-        return Answer(self.matcher.cassette, exchange, self.matcher.release)
+        return Answer(self.matcher.cassette, exchange, self.matcher.turn)
 
     def note(self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         """Markers and observations of the re-driven agent are counted; the projection does not compare them."""
@@ -156,5 +177,5 @@ class ReplayBoundary:
             divergence=matcher.first,
             served=matcher.served,
             relaxed=matcher.relaxed,
-            notes=list(notes or []),
+            notes=[*differences_of_place(self.recording), *(notes or [])],
         )

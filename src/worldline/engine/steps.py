@@ -15,7 +15,9 @@ import msgspec
 from worldline.engine.cassette import Cassette, Exchange, rebuild
 from worldline.engine.facts import response_decision
 from worldline.engine.tally import StepCounter, failed_response
+from worldline.errors import Damaged
 from worldline.model.dialects import Decision, read_request
+from worldline.store.recording import Recording
 
 
 class ToolCall(msgspec.Struct):
@@ -136,7 +138,12 @@ class _Fold:
         if "error" in data:
             step.error = str(data["error"].get("message"))
             return
-        decision = response_decision(exchange.name, data, self._cassette.body(exchange)) or Decision()
+        try:
+            body = self._cassette.readable(exchange)
+        except Damaged as error:
+            step.error = str(error)
+            return
+        decision = response_decision(exchange.name, data, body) or Decision()
         step.error = decision.error or (None if data.get("complete", True) else data.get("why", "the answer broke off"))
         step.model = decision.model or exchange.start_data.get("gen_ai.request.model")
         step.text, step.reasoning = decision.text, decision.reasoning
@@ -153,20 +160,25 @@ class _Fold:
         step = self._current.get(exchange.lane) or (self._steps[-1] if self._steps else None)
         if step is None:
             step = self._open(exchange.started, exchange.lane, exchange.start_t)
-        inputs = self._cassette.inputs(exchange)
+            self._counter.action()
+        try:
+            inputs = self._cassette.inputs(exchange)
+        except Damaged:
+            inputs = None  # the call is found by its name; its text below says what is wrong
         open_calls = [c for s in self._steps for c in s.calls if c.name == exchange.name and c.seq is None]
         call = next(
             (c for c in open_calls if _same_arguments(c.arguments, inputs)), open_calls[0] if open_calls else None
         )
         if call is None:
-            call = ToolCall(None, exchange.name, _text(inputs), "recorded")
+            arguments = _text(self._cassette.recording, exchange.start_data.get("arguments", {}))
+            call = ToolCall(None, exchange.name, arguments, "recorded")
             step.calls.append(call)
         call.seq, call.effect = exchange.started, exchange.start_data.get("effect")
         call.ran = "unknown" if exchange.finished is None else "recorded"
         if "error" in exchange.data:
             call.error = f"{exchange.data['error'].get('type')}: {exchange.data['error'].get('message')}"
         elif "result" in exchange.data:
-            call.result = _text(self._cassette.recording.value(exchange.data["result"]))
+            call.result = _text(self._cassette.recording, exchange.data["result"])
         if "elapsed_ns" in exchange.data:
             call.seconds = exchange.data["elapsed_ns"] / 1e9
 
@@ -175,8 +187,8 @@ class _Fold:
         open_calls = {key: call for key, call in self._asked.items() if call.ran == "unanswered"}
         if not open_calls:
             return
-        for call, body, _ in rebuild(self._cassette.recording):
-            ask = read_request(self._cassette.by_call[call].name, body)
+        for call, body, met in rebuild(self._cassette.recording):
+            ask = read_request(self._cassette.by_call[call].name, body) if met else None
             for result in ask.tool_results if ask else ():
                 if result.id in open_calls:
                     found = open_calls.pop(result.id)
@@ -190,10 +202,11 @@ def _same_arguments(text: str, inputs: Any) -> bool:
         return False
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
+def _text(recording: Recording, form: Any) -> str:
+    """A recorded value as text: its own where it is one, else JSON as the record has it, with its escapes."""
     try:
-        return msgspec.json.encode(value).decode()
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        return repr(value) if not isinstance(value, dict | list | tuple) else f"({type(value).__name__})"
+        data, _ = recording.encoded(form)
+    except Damaged as error:
+        return f"({error})"
+    value = msgspec.json.decode(data)
+    return value if isinstance(value, str) else data.decode("utf-8")

@@ -24,7 +24,11 @@ class StepCounter:
         """An explicit step begins or ends in `lane`."""
         if begins and not self._open[lane]:
             self.steps += 1
-        self._open[lane] += 1 if begins else -1
+        self._open[lane] = max(0, self._open[lane] + (1 if begins else -1))
+
+    def action(self) -> None:
+        """A tool runs: before any decision or marker it is a step of its own."""
+        self.steps = self.steps or 1
 
     def request(self, lane: str, call: str, key: str) -> bool:
         """A decision starts. Returns whether it opens a new step (a retry of a failed one does not)."""
@@ -32,7 +36,7 @@ class StepCounter:
         retry = failed and before == key
         self._last[lane] = (key, False)
         self._lanes[call] = lane
-        opens = not retry and self._open[lane] <= 0
+        opens = not retry and not self._open[lane]
         self.steps += opens
         return opens
 
@@ -67,6 +71,7 @@ class Tally:
                 self._response(keys, data)
             case "action", "tool_call":
                 self.recorded[str(data.get("name"))] += 1
+                self.counter.action()
             case "observation", "tool_result" if "unrecordable" in data:
                 self.unrecordable[str(data.get("name"))] += 1
             case "observation", "sample":

@@ -10,6 +10,7 @@ RFC 9162), and `h = SHA256(0x02 | h_before | d)`. Nothing is canonicalised in or
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ GENESIS = bytes(32)
 SUFFIX = 73  # ,"h":" + 64 hex + "} + LF
 MAX_ROW = 64 * 1024
 KINDS = ("action", "observation", "decision", "permission", "marker", "snapshot_ref", "meta")
+_HASH = re.compile(rb"[0-9a-f]{64}")
 _FIXED = frozenset({"seq", "t", "dt", "sync", "kind", "src", "v", "lane", "data", "h"})
 
 encode_json = msgspec.json.Encoder().encode
@@ -94,6 +96,8 @@ def read(raw: bytes) -> Event:
     """Read one line (LF included). Raises `ValueError` where it is no row; the hash is checked by the caller."""
     if len(raw) <= SUFFIX or raw[-SUFFIX : -SUFFIX + 6] != b',"h":"' or raw[-3:] != b'"}\n':
         raise ValueError("not a row: no hash at its end")
+    if not _HASH.fullmatch(raw, len(raw) - 67, len(raw) - 3):
+        raise ValueError("not a row: its hash is not 64 lower-case hex digits")
     try:
         fields = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

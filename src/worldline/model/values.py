@@ -18,6 +18,7 @@ carried by value (a `StrEnum` comes back as an equal `str`).
 from __future__ import annotations
 
 import base64
+import json
 import math
 from typing import Any, cast
 
@@ -75,20 +76,18 @@ def _plain(value: Any, room: int) -> Any:
 
 
 def _mapping(value: dict[Any, Any], room: int) -> Any:
-    out: dict[str, Any] = {}
-    odd_keys = False
+    items: list[tuple[str, Any]] = []
     for key, item in value.items():
         if not isinstance(key, str):
             raise _Refused(f"a key of type {type(key).__name__}")
-        odd_keys = odd_keys or not _encodable(key)
         try:
-            out["$" + key if key[:1] == "$" else str(key)] = _plain(item, room)
+            items.append((str.__str__(key), _plain(item, room)))
         except _Refused as refused:
             refused.steps.append(step(key))
             raise
-    if not odd_keys:
-        return out
-    return {"$items": [[scalar(key), _plain(item, room)] for key, item in value.items()]}
+    if all(is_text(key) for key, _ in items):
+        return {"$" + key if key[:1] == "$" else key: item for key, item in items}
+    return {"$items": [[scalar(key), item] for key, item in items]}
 
 
 def scalar(value: Any) -> Any:
@@ -96,11 +95,11 @@ def scalar(value: Any) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        if _encodable(value):
-            return str(value)
+        if is_text(value):
+            return str.__str__(value)  # a subclass may print as something else
         return {"$wtf8": base64.b64encode(value.encode("utf-8", "surrogatepass")).decode("ascii")}
     if isinstance(value, int):
-        return int(value) if -SAFE_INTEGER <= value <= SAFE_INTEGER else {"$int": str(int(value))}
+        return int(value) if -SAFE_INTEGER <= value <= SAFE_INTEGER else {"$int": _digits(int(value))}
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else {"$f64": str(float(value))}
     if isinstance(value, bytes | bytearray | memoryview):
@@ -108,7 +107,15 @@ def scalar(value: Any) -> Any:
     raise _Refused(f"a value of type {type(value).__module__}.{type(value).__qualname__}".replace("builtins.", ""))
 
 
-def _encodable(text: str) -> bool:
+def _digits(value: int) -> str:
+    try:
+        return str(value)
+    except ValueError:  # over sys.get_int_max_str_digits(): no reader would take it back
+        raise _Refused(f"an integer of {value.bit_length():,} bits") from None
+
+
+def is_text(text: str) -> bool:
+    """Whether a text has no lone surrogate, so that it can be encoded."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -118,7 +125,7 @@ def _encodable(text: str) -> bool:
 
 def step(key: str) -> str:
     """One key as a step of a JSON path: `.name`, or `["any text"]` where the key is no identifier."""
-    return f".{key}" if key.isidentifier() else "[" + ascii(key).replace("'", '"') + "]"
+    return f".{key}" if key.isidentifier() else f"[{json.dumps(key)}]"
 
 
 def restore(value: Any) -> Any:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextvars
 import datetime
 import functools
+import math
 import os
 import re
 import threading
 import uuid as uuids
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -62,8 +63,11 @@ class Bases:
 class ActiveRun:
     """A run that is open in this process. `mode` is `record` or `replay`; `path` names the recording once sealed."""
 
-    def __init__(self, boundary: Boundary, url: str, run: str, joined: bool = False) -> None:
+    def __init__(
+        self, boundary: Boundary, url: str, run: str, joined: bool = False, secrets: Iterable[str] = ()
+    ) -> None:
         self.run = run
+        self.secrets = frozenset(secrets)  # the labels of what is held back
         self.url = url
         self.joined = joined
         self.proxy = Bases(url)
@@ -87,12 +91,13 @@ class ActiveRun:
     @contextmanager
     def step(self, name: str | None = None) -> Iterator[None]:
         """Everything inside is one step of this lane, whatever the model calls in it."""
-        lane = _lane.get()
+        lane, home = _lane.get(), os.getpid()
         self.boundary.note("marker", "step", lane, {}, {"phase": "begin", "name": name})
         try:
             yield
         finally:
-            self.boundary.note("marker", "step", lane, {}, {"phase": "end", "name": name})
+            if os.getpid() == home:  # a child forked inside leaves a step that is its parent's to end
+                self.boundary.note("marker", "step", lane, {}, {"phase": "end", "name": name})
 
     @contextmanager
     def lane(self, name: str) -> Iterator[None]:
@@ -122,6 +127,8 @@ class ActiveRun:
         self, outcome: str | None = None, *, reward: float | None = None, done: bool | None = None, **facts: Any
     ) -> None:
         """Say how the run ended: `succeeded`, `failed` or a word of yours; a reward; whether the task is done."""
+        if reward is not None:
+            reward = _finite(reward)
         if outcome is None and done is not None:
             outcome = "succeeded" if done else "failed"
         plain = {"outcome": outcome, "reward": reward, "done": done}
@@ -178,6 +185,13 @@ class ActiveRun:
         return twin(self, inner)
 
 
+def _finite(reward: Any) -> float:
+    """A reward as every JSON reader reads it: NaN would turn into null on its way."""
+    if not (isinstance(reward, int | float) and math.isfinite(reward)):
+        raise UsageError(f"a reward is a finite number, not {reward!r}")
+    return float(reward)
+
+
 def lane() -> str:
     """The lane of this context."""
     return _lane.get()
@@ -210,7 +224,7 @@ def join() -> ActiveRun | None:
     with _lock:
         if key not in _joined:
             boundary = RemoteBoundary(url)
-            _joined[key] = ActiveRun(boundary, url, boundary.info["run"], joined=True)
+            _joined[key] = ActiveRun(boundary, url, boundary.info["run"], True, boundary.info.get("secrets", ()))
         return _joined[key]
 
 
@@ -240,7 +254,10 @@ def entered(run: ActiveRun, environment: Mapping[str, str] | None = None) -> Ite
         _register(run, add=False)
         for name, value in before.items():
             _restore(name, value)
-        _current.reset(mark)
+        try:
+            _current.reset(mark)
+        except ValueError:  # left in another context than entered (async fixtures, generators): that one ends anyway
+            _current.set(None)
 
 
 def _register(run: ActiveRun, add: bool) -> None:

@@ -22,7 +22,8 @@ from worldline.engine import clock
 from worldline.engine.boundary import Call, inside
 from worldline.engine.content import Content
 from worldline.engine.recorder import Spec
-from worldline.errors import UsageError
+from worldline.engine.threads import in_thread
+from worldline.errors import JoinError, UsageError, ValueRefused
 from worldline.model.effects import Effect
 from worldline.seams.active import ActiveRun, current, enclosing, entered, is_own_url, join, lane
 from worldline.seams.environment import WORLDLINE_URL, provider_keys
@@ -34,6 +35,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 Secrets = Mapping[str, str] | Iterable[str]
+CAPTURES = ("full", "refs")
+POLICIES = ("redact", "stop")
 
 
 class record:
@@ -56,11 +59,17 @@ class record:
         session: str | None = None,
         agent: Mapping[str, Any] | None = None,
     ) -> None:
+        if capture not in CAPTURES or policy not in POLICIES:
+            raise UsageError(
+                f"capture is one of {', '.join(CAPTURES)}, policy one of {', '.join(POLICIES)}; "
+                f"not {capture!r} and {policy!r}"
+            )
         where = Path(store) if store is not None else default_store()
+        self._secrets = labelled(secrets)
         self._spec = Spec(
             store=where,
             task=task,
-            secrets={**provider_keys(os.environ, MIN_LENGTH), **labelled(secrets)},
+            secrets={**provider_keys(os.environ, MIN_LENGTH), **self._secrets},
             capture=capture,
             policy=policy,
             session=session,
@@ -75,23 +84,44 @@ class record:
         url = os.environ.get(WORLDLINE_URL)
         joined = enclosing() or (join() if url and not is_own_url(url) else None)
         if joined is not None:
+            self._check_secrets(joined)
             return joined
+        self._owner = os.getpid()
         self._session = RecordingSession(self._spec, os.environ)
-        self._run = ActiveRun(self._session.boundary, self._session.proxy.url, self._session.recorder.run)
+        self._run = ActiveRun(
+            self._session.boundary,
+            self._session.proxy.url,
+            self._session.recorder.run,
+            secrets=self._session.recorder.vault.labels,
+        )
         self._stack.enter_context(entered(self._run))
         return self._run
+
+    def _check_secrets(self, joined: ActiveRun) -> None:
+        """A run that is joined froze its secrets when it began. Raises `JoinError` where it would write one of ours."""
+        held = {os.environ.get(label) for label in joined.secrets}
+        missing = [label for label, value in self._secrets.items() if label not in joined.secrets and value not in held]
+        if missing and joined.mode == "record":
+            raise JoinError(
+                f"the run that is joined does not hold back {', '.join(missing)}; name the variable that has it when "
+                "that run begins: `worldline record --secret-env NAME`",
+                labels=missing,
+            )
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._session is None or self._run is None:
-            return
+        if self._session is None or self._run is None or self._owner != os.getpid():
+            return  # joined; or a forked child that leaves its parent's block, which is the parent's to seal
         self._stack.close()
         outcome = self._session.recorder.outcome
         interrupted = isinstance(error, KeyboardInterrupt)
-        if error is not None:
+        left = isinstance(error, SystemExit) and not error.code  # a program that ends here, content
+        if left:
+            outcome.setdefault("outcome", "succeeded")
+        elif error is not None:
             outcome.setdefault("outcome", "failed")
-            outcome["error"] = self._session.recorder.vault.redact_text(f"{type(error).__name__}: {error}"[:500])
+            outcome["error"] = self._session.recorder.vault.masked(f"{type(error).__name__}: {error}"[:500])
         self._run.path = self._session.close(
             "partial" if interrupted else "complete", "interrupted" if interrupted else None
         )
@@ -102,15 +132,13 @@ class record:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        import asyncio
-
         # Sealing waits for running exchanges and the disk; the loop goes on meanwhile.
         context = functools.partial(self.__exit__, kind, error, trace)
-        if self._session is None:
+        if self._session is None or self._owner != os.getpid():
             return
         self._stack.close()
         self._stack = ExitStack()
-        await asyncio.to_thread(context)
+        await in_thread(context)
 
 
 def labelled(secrets: Secrets) -> dict[str, str]:
@@ -145,10 +173,21 @@ def tool(
     """
     if function is None:
         return lambda found: tool(found, name=name, effect=effect, idempotency_key=idempotency_key)  # type: ignore[call-overload]
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise UsageError(f"{function.__qualname__} is a generator; a tool returns its result whole")
-    crossing = _Crossing(function, name or function.__name__, Effect(effect), idempotency_key)
-    if inspect.iscoroutinefunction(function):
+    if isinstance(function, staticmethod | classmethod):  # whichever of the two decorators stands above the other
+        inner = tool(name=name, effect=effect, idempotency_key=idempotency_key)(function.__func__)
+        return cast(F, type(function)(inner))
+    name = name or getattr(function, "__name__", None)
+    if name is None:
+        raise UsageError(f"a {type(function).__name__} has no name; give it one: tool(name=...)(function)")
+    if effect not in tuple(Effect):
+        raise UsageError(f"the effect of {name} is one of {', '.join(Effect)}, not {effect!r}", effect=effect)
+    code: Any = function
+    if not inspect.isroutine(function):  # an object that can be called
+        code = type(function).__call__
+    if inspect.isgeneratorfunction(code) or inspect.isasyncgenfunction(code):
+        raise UsageError(f"{name} is a generator; a tool returns its result whole")
+    crossing = _Crossing(function, name, Effect(effect), idempotency_key)
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(code):
 
         @functools.wraps(function)
         async def awaited(*args: Any, **kwargs: Any) -> Any:
@@ -181,10 +220,12 @@ class _Crossing:
         self._name = name
         self._effect = effect
         self._idempotency_key = idempotency_key
-        self.scope: Mapping[str, Any] = getattr(function, "__globals__", {})
+        self.scope: Mapping[str, Any] = getattr(inspect.unwrap(function), "__globals__", {})
         names = list(self._signature.parameters)
         # A function inside a class whose first parameter is self or cls is a method: the object is no input.
-        self._skip = names[0] if names and "." in function.__qualname__ and names[0] in ("self", "cls") else None
+        self._skip = (
+            names[0] if names and "." in getattr(function, "__qualname__", "") and names[0] in ("self", "cls") else None
+        )
 
     def call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
         bound = self._signature.bind(*args, **kwargs)
@@ -193,12 +234,20 @@ class _Crossing:
         return Call(
             kind="action",
             name=self._name,
-            inputs=Content.of(arguments),
+            inputs=self._inputs(arguments),
             effect=str(self._effect),
             idempotency_key=self._key(arguments),
             lane=lane(),
             parent=inside.get(),
         )
+
+    def _inputs(self, arguments: Mapping[str, Any]) -> Content:
+        try:
+            return Content.of(arguments)
+        except ValueRefused as refused:
+            what, path = refused.facts["type"], refused.facts["path"]
+            message = f"{self._name} was not run: its call has {what} at {path}; a recorded tool takes plain data"
+            raise ValueRefused(message, **refused.facts) from None
 
     def _key(self, arguments: Mapping[str, Any]) -> str | None:
         return None if self._idempotency_key is None else str(self._idempotency_key(**arguments))

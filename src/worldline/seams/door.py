@@ -8,16 +8,17 @@ raises the same error as if it held the recorder itself.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from worldline.engine.boundary import Boundary, Call, Live, Served
-from worldline.engine.content import JSON, Content
+from worldline.engine.boundary import Boundary, Call, Live, Served, its_turn
+from worldline.engine.content import Content
+from worldline.engine.threads import in_thread
 from worldline.errors import UsageError, WorldlineError
+from worldline.store.recording import JSON
 
 
 class Door:
@@ -31,7 +32,10 @@ class Door:
     async def __call__(self, verb: str, body: bytes) -> tuple[int, dict[str, Any]]:
         """The status and JSON answer of one verb."""
         try:
-            return 200, await asyncio.to_thread(self._answer, verb, msgspec.json.decode(body or b"{}"))
+            ask = msgspec.json.decode(body or b"{}", type=dict[str, Any])
+            if verb == "begin":
+                return 200, await self._begin(ask)
+            return 200, await in_thread(self._answer, verb, ask)
         except WorldlineError as error:
             return 409, {"error": pack_error(error)}
         except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
@@ -41,8 +45,6 @@ class Door:
         match verb:
             case "info":
                 return self._info()
-            case "begin":
-                return self._begin(ask)
             case "note":
                 self._boundary.note(ask["kind"], ask["src"], ask["lane"], ask["keys"], unpack_fields(ask["data"]))
             case "encoded":
@@ -59,22 +61,26 @@ class Door:
                 raise UsageError(f"the door has no verb '{verb}'", verb=verb)
         return {}
 
-    def _begin(self, ask: dict[str, Any]) -> dict[str, Any]:
-        answer = self._boundary.begin(unpack_call(ask))
-        if isinstance(answer, Served):
-            answer.release()
-            content = answer.content() if "error" not in answer.data and "status" not in answer.data else None
-            pieces = answer.pieces() if "status" in answer.data else []
-            return {
-                "served": {
-                    "call": answer.call,
-                    "data": dict(answer.data),
-                    "result": pack_content(content),
-                    "pieces": [[base64.b64encode(data).decode("ascii"), ends] for data, ends in pieces],
-                }
-            }
-        self._live[answer.call] = answer
-        return {"live": answer.call}
+    async def _begin(self, ask: dict[str, Any]) -> dict[str, Any]:
+        answer = await in_thread(self._boundary.begin, unpack_call(ask))
+        if isinstance(answer, Live):
+            self._live[answer.call] = answer
+            return {"live": answer.call}
+        await its_turn(answer)
+        return {"served": await in_thread(pack_served, answer)}
+
+
+def pack_served(answer: Served) -> dict[str, Any]:
+    """A recorded answer as the door's JSON: a response with its pieces, or a function's result or failure."""
+    is_response = "status" in answer.data
+    pieces = answer.pieces() if is_response else []
+    content = None if is_response or "error" in answer.data else answer.content()
+    return {
+        "call": answer.call,
+        "data": dict(answer.data),
+        "result": pack_content(content),
+        "pieces": [[base64.b64encode(data).decode("ascii"), ends] for data, ends in pieces],
+    }
 
 
 def pack_call(call: Call) -> dict[str, Any]:

@@ -93,7 +93,8 @@ def described_agent(command: Sequence[str]) -> dict[str, Any]:
 def _located(word: str) -> str:
     found = shutil.which(word)
     if found is None:
-        raise CommandNotFound(f"cannot start '{word}': no such command", command=word)
+        why = "it is not executable" if word and Path(word).exists() else "no such command"
+        raise CommandNotFound(f"cannot start '{word}': {why}", command=word)
     return found
 
 

@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 import msgspec
@@ -51,14 +51,15 @@ def run(
         raise CommandNotFound(f"cannot start '{command[0]}': {error.strerror}", command=command[0]) from error
     stopped: str | None = None
     with _passing_on(child, received):
-        while child.poll() is None:
-            try:
-                child.wait(TICK_SECONDS)
-            except subprocess.TimeoutExpired:
+        try:
+            while stopped is None and child.poll() is None:
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(TICK_SECONDS)
+                    break
                 stopped = tick()
-            if stopped is not None:
+        finally:
+            if child.poll() is None:  # stopped, or the tick raised: it must not run on unrecorded
                 _end(child)
-                break
     code = child.wait()
     by_signal = signal.Signals(-code).name if code < 0 else None
     return Ended(128 - code if code < 0 else code, by_signal, signal.Signals(received[0]).name if received else None)

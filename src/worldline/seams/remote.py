@@ -11,6 +11,7 @@ import http.client
 import os
 import threading
 from collections.abc import Mapping
+from concurrent.futures import Future
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ from worldline import errors
 from worldline.engine import failure, matcher
 from worldline.engine.boundary import Call, Live, Served
 from worldline.engine.content import Content
+from worldline.engine.order import at_once
 from worldline.errors import JoinError, WorldlineError
 from worldline.seams.door import pack_call, pack_content, pack_fields, unpack_content
 
@@ -39,7 +41,11 @@ class RemoteBoundary:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._parts = urlsplit(url)
+        try:
+            self._parts = urlsplit(url)
+            self._address = (self._parts.hostname or "", self._parts.port)
+        except ValueError as error:
+            raise JoinError(f"WORLDLINE_URL is no URL of a run: {error}", url=url) from None
         self._local = threading.local()
         self.info = self.ask("info", {})
         self.mode: str = self.info["mode"]
@@ -71,7 +77,7 @@ class RemoteBoundary:
     def _post(self, verb: str, body: bytes) -> tuple[int, dict[str, Any]]:
         kept: tuple[int, http.client.HTTPConnection] | None = getattr(self._local, "connection", None)
         if kept is None or kept[0] != os.getpid():  # a forked child must not share its parent's connection
-            kept = (os.getpid(), http.client.HTTPConnection(self._parts.hostname or "", self._parts.port))
+            kept = (os.getpid(), http.client.HTTPConnection(*self._address))
             self._local.connection = kept
         connection = kept[1]
         try:
@@ -101,8 +107,9 @@ class RemoteServed(Served):
         """The recorded body."""
         return self._pieces
 
-    def release(self) -> None:
-        """Nothing to wait for: the other side waited."""
+    def turn(self, into: Future[None] | None = None) -> Future[None]:
+        """Come already: the other side waited."""
+        return at_once(into)
 
 
 class RemoteLive(Live):

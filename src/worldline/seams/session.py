@@ -13,7 +13,7 @@ from worldline.engine.boundary import RecordBoundary
 from worldline.engine.recorder import Recorder, Spec
 from worldline.engine.replay import ReplayBoundary, ReplayReport, placeholder, resolve_secrets
 from worldline.seams.door import Door
-from worldline.seams.environment import PROVIDERS, child_environment, upstreams
+from worldline.seams.environment import PROVIDERS, child_environment, recorded_environment, upstreams
 from worldline.seams.wire.proxy import Proxy
 from worldline.store.recording import Recording
 
@@ -22,7 +22,7 @@ class RecordingSession:
     """Opens an attempt with its proxy. Raises what opening a recorder or a port raises."""
 
     def __init__(self, spec: Spec, environment: Mapping[str, str], port: int = 0) -> None:
-        self.recorder = Recorder(spec)
+        self.recorder = Recorder(spec, lambda vault: recorded_environment(environment, vault.holds_secret))
         self.boundary = RecordBoundary(self.recorder)
         try:
             self.proxy = Proxy(
@@ -34,14 +34,20 @@ class RecordingSession:
                 http_proxy=_http_proxy(environment),
             )
         except BaseException:
-            self.recorder.close()
+            self.recorder.discard()
             raise
         self._environment = environment
 
     def info(self) -> dict[str, Any]:
         """What a joining process is told."""
         recorder = self.recorder
-        return {"mode": "record", "run": recorder.run, "attempt": recorder.attempt_id, "session": recorder.session}
+        return {
+            "mode": "record",
+            "run": recorder.run,
+            "attempt": recorder.attempt_id,
+            "session": recorder.session,
+            "secrets": recorder.vault.labels,
+        }
 
     def environment(self) -> dict[str, str]:
         """The environment for a child of this run."""
@@ -50,7 +56,11 @@ class RecordingSession:
     def close(self, disposition: str = "complete", reason: str | None = None) -> Path:
         """Stop the proxy and seal. Returns the path that names the recording."""
         self.proxy.close()
-        return self.recorder.seal(disposition, reason)
+        try:
+            return self.recorder.seal(disposition, reason)
+        except BaseException:
+            self.recorder.close()
+            raise
 
     def leave(self) -> None:
         """Stop without sealing: what is on disk stays as a crash would leave it."""
@@ -81,7 +91,7 @@ class ReplaySession:
 
     def info(self) -> dict[str, Any]:
         """What a joining process is told."""
-        return {"mode": "replay", "run": self.recording.run_directory.name}
+        return {"mode": "replay", "run": self.recording.run_directory.name, "secrets": self.boundary.vault.labels}
 
     def environment(self) -> dict[str, str]:
         """The environment for the re-driven agent: placeholders where a key or a registered secret is not at hand."""

@@ -80,13 +80,12 @@ def stream_blob(attempt: Path, reference: dict[str, Any], step: int = 1 << 20) -
     if tier not in layout.TIERS or not name.isalnum():
         raise Damaged(f"not a blob's name: {name!r:.80}", blob=name)
     path = layout.blob_path(attempt, tier, name)
+    if not path.is_file():
+        raise Damaged(f"the blob {name[:12]} is missing", file=str(path), blob=name, state="missing")
     digest = hashlib.sha256()
-    try:
-        with path.open("rb") as file:
-            while part := file.read(step):
-                digest.update(part)
-                yield part
-    except FileNotFoundError:
-        raise Damaged(f"the blob {name[:12]} is missing", file=str(path), blob=name, state="missing") from None
+    with path.open("rb") as file:
+        while part := file.read(step):
+            digest.update(part)
+            yield part
     if digest.hexdigest() != name:
         raise Damaged(f"the blob {name[:12]} is not what was written", file=str(path), blob=name, state="corrupt")

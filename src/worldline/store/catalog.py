@@ -6,12 +6,13 @@ characters, or `latest`.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from worldline.errors import AmbiguousRun, RecordingNotFound, WorldlineError
+from worldline.errors import AmbiguousRun, Damaged, RecordingNotFound, WorldlineError
 from worldline.model.ids import is_id
 from worldline.store import layout
 from worldline.store.recording import Recording
@@ -46,41 +47,36 @@ def entries(store: Path) -> list[Entry]:
 def _entry(run: Path) -> Entry:
     try:
         recording = Recording(run)
-        disposition, summary = recording.disposition, recording.summary
-        path = str(recording.path)
-    except WorldlineError:
+        disposition = recording.disposition
+        summary = {"outcome": None, **(recording.summary or _opened(recording)), "path": str(recording.path)}
+        if disposition in ("running", "interrupted"):
+            summary["outcome"] = None
+        return msgspec.convert({**summary, "run": run.name, "disposition": disposition}, Entry)
+    except (WorldlineError, OSError, msgspec.ValidationError):
         return Entry(run.name, str(run), None, "damaged", None, None, None, None, None)
-    if not summary:
-        summary = _opened(recording)
-    return Entry(
-        run=run.name,
-        path=path,
-        task=summary.get("task"),
-        disposition=disposition,
-        outcome=summary.get("outcome") if disposition not in ("running", "interrupted") else None,
-        steps=summary.get("steps"),
-        started=summary.get("started"),
-        seconds=summary.get("seconds"),
-        session=summary.get("session"),
-    )
 
 
 def _opened(recording: Recording) -> dict[str, Any]:
     """What the header says of a run that has neither result nor progress yet."""
-    try:
-        data = recording.header.data
-    except WorldlineError:
-        return {}
+    data = recording.header.data
     return {
         "task": data.get("task", {}).get("text"),
-        "started": data.get("t0_wall", 0) / 1e9,
+        "started": int(data["t0_wall"]) / 1e9,
         "session": data.get("session"),
         "steps": 0,
+        "seconds": None,
     }
 
 
 def find(name: str, store: Path) -> Recording:
     """The recording that `name` means. Raises `RecordingNotFound`, `AmbiguousRun` or what opening raises."""
+    recording = _named(name, store)
+    with suppress(Damaged):  # what is good of it can be read all the same
+        _ = recording.header  # raises `NewerFormat`
+    return recording
+
+
+def _named(name: str, store: Path) -> Recording:
     path = Path(name)
     looks_like_path = "/" in name or path.suffix in (".json", ".skn")
     if looks_like_path or (path.exists() and not is_id(name, "run")):
@@ -96,7 +92,8 @@ def find(name: str, store: Path) -> Recording:
         found = [run for run in here if run.name.endswith(bare)]
     if len(found) > 1:
         some = ", ".join(run.name for run in found[:4])
-        raise AmbiguousRun(f"{len(found)} runs begin with '{name}': {some}", candidates=[run.name for run in found])
+        how = "begin" if found[0].name.removeprefix("run_").startswith(bare) else "end"
+        raise AmbiguousRun(f"{len(found)} runs {how} with '{name}': {some}", candidates=[run.name for run in found])
     if not found:
         count = f"{len(here)} run" + ("" if len(here) == 1 else "s")
         raise RecordingNotFound(f"no run '{name}' in {store} ({count}; `worldline list`)", name=name, store=str(store))

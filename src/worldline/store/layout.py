@@ -3,30 +3,28 @@
 runs/<run>/<result>.json                        hard link made at the commit point
 runs/<run>/trajectory/attempts/<ainst_...>/     owner-only
     lock  open.json  tail.jsonl  progress.json  chunks/000000.jsonl ...  blobs/{ordinary,restricted}/<hh>/<name>
-    result.json  manifest.staged.json  manifest.json  expiry.jsonl  tail.torn
+    result.json  manifest.staged.json  manifest.json
+
+`lock` is empty; `open.json` is derived from the header row; `progress.json` is gone once there is a result.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
+
+from worldline.model.events import encode_json
 
 DEFAULT_STORE = Path(".worldline") / "runs"
 ATTEMPTS = Path("trajectory") / "attempts"
 TAIL, LOCK, OPEN, PROGRESS = "tail.jsonl", "lock", "open.json", "progress.json"
-RESULT, STAGED, MANIFEST, EXPIRY, TORN = (
-    "result.json",
-    "manifest.staged.json",
-    "manifest.json",
-    "expiry.jsonl",
-    "tail.torn",
-)
-CHUNKS, BLOBS, SNAPSHOTS = "chunks", "blobs", "snapshots"
-ATTEMPT_NAMES = frozenset(
-    {TAIL, LOCK, OPEN, PROGRESS, RESULT, STAGED, MANIFEST, EXPIRY, TORN, CHUNKS, BLOBS, SNAPSHOTS}
-)
+RESULT, STAGED, MANIFEST = "result.json", "manifest.staged.json", "manifest.json"
+CHUNKS, BLOBS = "chunks", "blobs"
+SEALED_NAMES = frozenset({LOCK, OPEN, RESULT, STAGED, MANIFEST, CHUNKS, BLOBS})
+# Everything that a sealed attempt's directory may hold. All of it is checked against the manifest or the header.
 TIERS = ("ordinary", "restricted")
 
 
@@ -90,6 +88,11 @@ def write_durable(path: Path, data: bytes) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     sync_directory(path.parent)
+
+
+def opened(header: Mapping[str, Any]) -> bytes:
+    """What `open.json` says, derived from the header row's data: who is recording what, in which format."""
+    return encode_json({key: header.get(key) for key in ("format", "session", "run", "attempt", "pid")}) + b"\n"
 
 
 def chunk_name(number: int) -> str:

@@ -2,7 +2,8 @@
 
 When a durable append returns, its row and all before it survive kill -9, a kernel crash and power loss. The first row
 after each sync says so (`sync:[n, h16]`: the rows before n were durable), which lets a reader tell a torn tail from
-lost data. Any failing write or sync kills the writer: a sync is never retried, since what it lost cannot be known.
+lost data. Any failing write or sync kills the writer: a sync is never retried, since what it lost cannot be known. So
+does finding that somebody else cut, grew or removed the file.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import msgspec
 
 from worldline.errors import AttemptClosed, LogBroken, ValueRefused, WriterConflict
 from worldline.model import events
@@ -32,9 +36,10 @@ class Appended(NamedTuple):
 
 
 class LogWriter:
-    """The one writer of an attempt directory, which must exist and be unlocked. `now` gives ns since t0.
+    """The one writer of an attempt directory, which must exist and be new. `now` gives ns since t0.
 
-    Raises `WriterConflict` where another process writes there. Appending is safe from several threads.
+    Raises `WriterConflict` where another process writes there, `AttemptClosed` where one did. Appending is safe from
+    several threads.
     """
 
     def __init__(self, attempt: Path, now: Callable[[], int], chunk_bytes: int = CHUNK_BYTES) -> None:
@@ -43,7 +48,6 @@ class LogWriter:
         self._chunk_bytes = chunk_bytes
         self._lock = threading.RLock()
         self._sync_lock = threading.Lock()
-        self._pid = os.getpid()
         self.failure: LogBroken | None = None  # why nothing can be appended any more
         self._closed = self._finished = False
         self.seq, self.h, self.merkle = 0, events.GENESIS, Merkle()
@@ -53,6 +57,9 @@ class LogWriter:
         self._mark: tuple[int, str] | None = None
         self._chunks = 0
         self._lock_file = self._take_lock()
+        if (attempt / layout.CHUNKS).exists():
+            os.close(self._lock_file)
+            raise AttemptClosed(f"{attempt} was written before; a new attempt goes into a new directory")
         try:
             layout.make_private(attempt / layout.CHUNKS)
             self._tail = layout.create(attempt / layout.TAIL)
@@ -61,7 +68,7 @@ class LogWriter:
             os.close(self._lock_file)
             raise LogBroken(f"cannot write in {attempt}: {error.strerror}", file=str(attempt), seq=0) from error
         self._tail_bytes = 0
-        os.register_at_fork(after_in_child=self._leave_in_child)
+        _open_writers.add(self)
 
     def _take_lock(self) -> int:
         try:
@@ -74,12 +81,17 @@ class LogWriter:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
-            raise WriterConflict(f"another writer holds {self._attempt}", attempt=str(self._attempt)) from None
+            holder = _holder(self._attempt)
+            raise WriterConflict(
+                f"another writer{holder} holds {self._attempt}; record a new attempt", attempt=str(self._attempt)
+            ) from None
         return descriptor
 
-    def _leave_in_child(self) -> None:
+    def leave_in_child(self) -> None:
         """A forked child shares the lock; it lets go of it and can never append."""
-        if not self._closed and self._pid != os.getpid():
+        # A thread that the child does not have may hold the old ones.
+        self._lock, self._sync_lock = threading.RLock(), threading.Lock()
+        if not self._closed:
             self._closed = True
             os.close(self._lock_file)
             if self._tail >= 0:
@@ -98,7 +110,7 @@ class LogWriter:
             leaf = events.leaf(body)
             h = events.link(self.h, leaf)
             line = events.line(body, h)
-            with self._fatal():
+            with self.fatal():
                 layout.write_all(self._tail, line)
             appended = Appended(self.seq, t, h, line)
             self.merkle.add(leaf)
@@ -120,8 +132,10 @@ class LogWriter:
             with self._lock:
                 if self._durable >= wanted:
                     return
+                self._check_open()  # the sync that was waited for may have failed: it is not tried again
                 covered, h, descriptor = self.seq, self.h, self._tail
-            with self._fatal():
+                self._check_untouched()
+            with self.fatal():
                 layout.sync(descriptor)
             with self._lock:
                 self._durable = covered
@@ -133,7 +147,8 @@ class LogWriter:
             self._check_open()
             if self._tail_bytes == 0:
                 return
-            with self._fatal():
+            self._check_untouched()
+            with self.fatal():
                 self._close_chunk()
                 self._tail = layout.create(self._attempt / layout.TAIL)
                 layout.sync_directory(self._attempt)
@@ -154,7 +169,8 @@ class LogWriter:
         """Move the tail into `chunks/`; nothing can be appended after it. The lock stays until `close`."""
         with self._sync_lock, self._lock:
             self._check_open()
-            with self._fatal():
+            self._check_untouched()
+            with self.fatal():
                 self._close_chunk()
             self._finished = True
 
@@ -174,7 +190,19 @@ class LogWriter:
         if self.failure is not None:
             raise self.failure
 
-    def _fatal(self) -> _Fatal:
+    def _check_untouched(self) -> None:
+        state = os.fstat(self._tail)
+        if state.st_size != self._tail_bytes or state.st_nlink != 1:
+            what = "removed" if state.st_nlink == 0 else f"{state.st_size:,} bytes, not {self._tail_bytes:,}"
+            self.failure = LogBroken(
+                f"the log was changed under its writer: {self._attempt / layout.TAIL} is {what}",
+                file=str(self._attempt),
+                seq=self.seq,
+            )
+            raise self.failure
+
+    def fatal(self) -> _Fatal:
+        """A context in which any OSError kills the writer and comes out as `LogBroken`: its contents' files, too."""
         return _Fatal(self)
 
 
@@ -198,3 +226,22 @@ class _Fatal:
             )
             writer.failure = failure
             raise failure from error
+
+
+def _holder(attempt: Path) -> str:
+    """Who says to be writing there, for the message; nothing where `open.json` does not say."""
+    try:
+        return f" (process {msgspec.json.decode((attempt / layout.OPEN).read_bytes())['pid']})"
+    except (OSError, msgspec.DecodeError, LookupError, TypeError):
+        return ""
+
+
+_open_writers: weakref.WeakSet[LogWriter] = weakref.WeakSet()
+
+
+def _leave_in_child() -> None:
+    for writer in list(_open_writers):
+        writer.leave_in_child()
+
+
+os.register_at_fork(after_in_child=_leave_in_child)

@@ -23,6 +23,7 @@ from worldline.store import layout
 from worldline.store.blobs import read_blob
 from worldline.store.rows import Damage, RowReader
 
+JSON = "application/json"
 DEEP = "application/x-worldline-deep+json"
 # the media type of values that nest too deep for a row (model.values.flatten)
 
@@ -40,9 +41,8 @@ class Recording:
     def files(self) -> list[Path]:
         """The log's files in order: its chunks, then the tail where there is one."""
         folder = self.attempt / layout.CHUNKS
-        chunks = sorted(path for path in folder.iterdir() if path.suffix == ".jsonl") if folder.is_dir() else []
-        tail = self.attempt / layout.TAIL
-        return [*chunks, tail] if tail.exists() else chunks
+        chunks = sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
+        return [path for path in (*chunks, self.attempt / layout.TAIL) if path.is_file()]
 
     def events(self) -> Iterator[Event]:
         """The good rows, in order. When it ends, `damages` holds what was not good."""
@@ -59,22 +59,28 @@ class Recording:
         written = first.data.get("format")
         if written != FORMAT:
             raise NewerFormat(
-                f"{self.attempt} is in the format {written!r}; this version reads {FORMAT}", format=written
+                f"{self.attempt} is in the format {written!r}, this version reads {FORMAT}; upgrade worldline",
+                format=written,
             )
         return first
 
     @cached_property
     def manifest(self) -> Manifest | None:
-        """The sealed manifest, or None where there is none. Raises `Damaged` where its seal does not fit."""
-        try:
-            line = (self.attempt / layout.MANIFEST).read_bytes()
-        except FileNotFoundError:
+        """The sealed manifest, or None where there is none, or where it is not what was sealed (`seal_problem`)."""
+        path = self.attempt / layout.MANIFEST
+        if not path.is_file():
             return None
         try:
-            manifest, self._fingerprint = unseal(line)
+            manifest, self._fingerprint = unseal(path.read_bytes())
         except ValueError as error:
-            raise Damaged(f"{self.attempt / layout.MANIFEST}: {error}", file=layout.MANIFEST, offset=0) from None
+            self._seal_problem = str(error)
+            return None
         return manifest
+
+    @property
+    def seal_problem(self) -> str | None:
+        """Why the manifest that stands there cannot be believed; None where it can, or where there is none."""
+        return self._seal_problem if self.manifest is None else None
 
     @property
     def fingerprint(self) -> str | None:
@@ -85,7 +91,7 @@ class Recording:
     def live(self) -> bool:
         """Whether a writer holds it now (on this host)."""
         try:
-            descriptor = os.open(self.attempt / layout.LOCK, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(self.attempt / layout.LOCK, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
             return False
         try:
@@ -98,22 +104,18 @@ class Recording:
 
     @property
     def disposition(self) -> str:
-        """`complete`, `partial`, `sanitized-partial`, `running` or `interrupted` (its writer died)."""
+        """`complete`, `partial`, `sanitized-partial`, `running`, `interrupted` (its writer died) or `damaged`."""
         if self.manifest is not None:
             return self.manifest.disposition
+        if self.seal_problem is not None:
+            return "damaged"
         return "running" if self.live else "interrupted"
 
     @property
     def published(self) -> Path | None:
-        """The result that this attempt published: the link that shares the inode of its own `result.json`."""
-        own = self.attempt / layout.RESULT
-        if not own.exists():
-            return None
-        inode = own.stat().st_ino
-        for path in sorted(self.run_directory.glob("*.json")):
-            if path.stat().st_ino == inode:
-                return path
-        return None
+        """The result that this attempt published: the same file as its own `result.json`, or a copy of it."""
+        results = sorted(self.run_directory.glob("*.json"))
+        return next((result for result in results if _publishes(self.attempt, result)), None)
 
     @property
     def path(self) -> Path:
@@ -125,19 +127,32 @@ class Recording:
         """What `result.json` says, or while there is none the latest `progress.json`, or nothing."""
         for name in (layout.RESULT, layout.PROGRESS):
             try:
-                return msgspec.json.decode((self.attempt / name).read_bytes(), type=dict[str, Any])
-            except (FileNotFoundError, msgspec.DecodeError):
+                if (self.attempt / name).is_file():
+                    return msgspec.json.decode((self.attempt / name).read_bytes(), type=dict[str, Any])
+            except (FileNotFoundError, msgspec.DecodeError):  # replaced or removed meanwhile, or damaged
                 continue
         return {}
 
     def content(self, value: Any) -> bytes:
-        """The bytes of a text as rows carry it: a string, `$b64`, `$wtf8` or a blob."""
+        """The bytes of a text as rows carry it: a string, `$b64`, `$wtf8`, or a blob of the bytes or of such a form.
+
+        None are left of what the capture level `refs` withheld.
+        """
+        if isinstance(value, dict) and "$withheld" in value:
+            return b""
         if isinstance(value, dict) and "$blob" in value:
-            return read_blob(self.attempt, value["$blob"])
+            data = read_blob(self.attempt, value["$blob"])
+            return self.content(msgspec.json.decode(data)) if value["$blob"]["type"] == JSON else data
         text = values.restore(value)
         if isinstance(text, bytes):
             return text
         return str(text).encode("utf-8", "surrogatepass")
+
+    def encoded(self, value: Any) -> tuple[bytes, str]:
+        """A recorded value as JSON text and its media type, from the row or from its blob."""
+        if isinstance(value, dict) and "$blob" in value:
+            return read_blob(self.attempt, value["$blob"]), value["$blob"]["type"]
+        return msgspec.json.encode(value), JSON
 
     def value(self, value: Any) -> Any:
         """The Python value that was recorded, loaded from its blob where it is one."""
@@ -158,25 +173,27 @@ def _find_attempt(path: Path) -> Path:
     if not path.exists():
         raise RecordingNotFound(f"no recording at {path}", path=str(path))
     if path.is_file() and path.suffix == ".json" and (path.parent / layout.ATTEMPTS).is_dir():
-        inode = path.stat().st_ino
         for attempt in layout.attempts(path.parent):
-            own = attempt / layout.RESULT
-            if own.exists() and own.stat().st_ino == inode:
-                return attempt
+            if _publishes(attempt, path):
+                return attempt.absolute()
         raise NotARecording(f"{path} is the result of no attempt beside it", path=str(path))
     if (path / layout.OPEN).exists() or (path / layout.CHUNKS).is_dir():
         return path.absolute()
     found = list(layout.attempts(path))
     if not found:
-        raise NotARecording(f"{path} is no recording; `worldline list {path}` looks for some inside", path=str(path))
-    sealed = [attempt for attempt in found if _publishes(attempt, path)]
-    return (sealed or found)[-1].absolute()
+        inside = f"; `worldline list {path}` looks for some inside" if path.is_dir() else ""
+        raise NotARecording(f"{path} is no recording{inside}", path=str(path))
+    results = list(path.glob("*.json"))
+    published = [attempt for attempt in found if any(_publishes(attempt, result) for result in results)]
+    begun = [attempt for attempt in found if (attempt / layout.OPEN).exists()]
+    return (published or begun or found)[-1].absolute()
 
 
-def _publishes(attempt: Path, run: Path) -> bool:
+def _publishes(attempt: Path, result: Path) -> bool:
+    """Whether `result` is the attempt's own. In a copied store links are files of their own, with the same bytes."""
     own = attempt / layout.RESULT
-    return (
-        own.exists()
-        and own.stat().st_nlink > 1
-        and any(path.stat().st_ino == own.stat().st_ino for path in run.glob("*.json"))
+    if not own.is_file() or not result.is_file():
+        return False
+    return own.samefile(result) or (
+        (attempt / layout.MANIFEST).exists() and own.stat().st_nlink == 1 and own.read_bytes() == result.read_bytes()
     )

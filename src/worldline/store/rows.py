@@ -1,7 +1,8 @@
 """Reading a log's files row by row: the longest good content, always, and every damage with its place.
 
 A row is good when its bytes hash to what stands in it, linked to the row before. After a damaged line the chain goes on
-from the hash that line still carries, so one changed row costs one row, not the rest of the story.
+from the hash that the line still carries, or from the one its bytes give, so one damaged row costs one row, not the
+rest of the story. Behind a hole the first row cannot be checked against its neighbour before; the one after it can.
 """
 
 from __future__ import annotations
@@ -15,12 +16,16 @@ import msgspec
 from worldline.model import events
 from worldline.model.events import Event
 
+_LONGEST = 2 * events.MAX_ROW  # a cut row and the good one behind it
+_HEADS = 8  # how many damaged lines back a row may still link to
+_START = b'{"seq":'
+
 
 class Damage(msgspec.Struct, frozen=True):
     """One damaged place. `offset` is the byte in `file`; `seq` is the row expected there.
 
     Kinds: `changed` (hash), `malformed`, `order` (a row out of place), `gap` (rows missing before it), `zeros` (NUL
-    padding, as file systems leave after a crash), `torn` (the last line is cut).
+    padding, as file systems leave after a crash), `torn` (the file ends inside a line).
     """
 
     kind: str
@@ -34,6 +39,7 @@ class _Line(msgspec.Struct, frozen=True):
     file: str
     offset: int
     raw: bytes
+    torn: bool
 
 
 class RowReader:
@@ -42,69 +48,130 @@ class RowReader:
     def __init__(self, files: Iterable[Path]) -> None:
         self._files = list(files)
         self.damages: list[Damage] = []
-        self.seq = 0  # the row expected next
-        self.head: bytes | None = events.GENESIS
+        self.seq = 0  # one more than the last good row's
+        self.head = events.GENESIS  # the last good row's hash
         self.leaf = b""
         self.bytes = 0  # of good rows
+        self._heads = [events.GENESIS]  # what the next row may link to; several after a damaged line
+        self._verified = 0  # one more than the seq of the last row that linked
+        self._unread = 0  # damaged lines since the last good row: each may have been one
+        self._hole = False  # whether what stood directly before is unknown
 
     def __iter__(self) -> Iterator[Event]:
-        for line in self._lines():
-            event = self._read(line)
+        lines = self._lines()
+        line = next(lines, None)
+        while line is not None:
+            after = next(lines, None)
+            event = self._read(line, after)
             if event is not None:
                 self.bytes += len(line.raw)
                 yield event
+            line = after
 
     def _lines(self) -> Iterator[_Line]:
         for path in self._files:
             with path.open("rb") as file:
                 offset = 0
                 while raw := _read_line(file):
-                    yield _Line(path.name, offset, raw)
-                    offset += len(raw)
+                    whole = raw[-1:] == b"\n" or len(raw) >= _LONGEST
+                    parts = _parts(raw)
+                    for part in parts:
+                        yield _Line(path.name, offset, part, part is parts[-1] and not whole)
+                        offset += len(part)
 
-    def _read(self, line: _Line) -> Event | None:
-        raw = line.raw
+    def _read(self, line: _Line, after: _Line | None) -> Event | None:
         try:
-            event = events.read(raw)
+            event = events.read(line.raw)
         except ValueError as error:
-            self._damaged(line, *_describe(raw, str(error)))
-            # The hash that the line still carries, if it does, is what the next row links to.
-            self.head, self.seq = _carried(raw), self.seq + 1
+            self._unreadable(line, str(error))
             return None
-        if event.seq != self.seq:
-            if event.seq < self.seq:
-                self._damaged(line, "order", f"row {event.seq} stands where row {self.seq} belongs")
-                return None
-            if not (self.damages and self.head is None):
-                self._damaged(line, "gap", f"rows {self.seq} to {event.seq - 1} are missing")
-            self.head = None
-        self.seq = event.seq + 1
-        before, self.head = self.head, bytes.fromhex(event.h)
-        self.leaf = events.leaf(raw[: -events.SUFFIX])
-        if before is not None and events.link(before, self.leaf) != self.head:
-            self._damaged(line, "changed", f"the hash of row {event.seq} does not match", event.seq)
+        leaf = events.leaf(line.raw[: -events.SUFFIX])
+        linked = any(events.link(head, leaf).hex() == event.h for head in self._heads)
+        kind, detail = self._objection(event, linked, after)
+        if kind:
+            self._damaged(line, kind, detail, event.seq if kind == "changed" else self.seq + self._unread)
+        # A gap speaks of the rows before this one, unless nothing at all vouches for the row itself.
+        if kind in ("changed", "order") or (kind == "gap" and not (linked or self._hole or after)):
+            self._unread, self._hole = self._unread + 1, False
+            self._remember(events.link(self._heads[-1], leaf), bytes.fromhex(event.h))
             return None
+        self.seq, self.leaf, self.head = event.seq + 1, leaf, bytes.fromhex(event.h)
+        self._heads, self._unread, self._hole = [self.head], 0, False
+        if linked:
+            self._verified = self.seq
         return event
 
-    def _damaged(self, line: _Line, kind: str, detail: str, seq: int | None = None) -> None:
-        self.damages.append(Damage(kind, line.file, line.offset, self.seq if seq is None else seq, detail))
+    def _objection(self, event: Event, linked: bool, after: _Line | None) -> tuple[str, str]:
+        """What is wrong with a row's place or bytes: a kind of damage and its detail; an empty kind is nothing."""
+        expected = self.seq + self._unread
+        misplaced = "order", f"row {event.seq} stands where row {expected} belongs"
+        if event.seq < (self._verified if linked else self.seq):
+            return misplaced
+        if not linked:
+            changed = "changed", f"the hash of row {event.seq} does not match"
+            if event.seq == expected and not self._hole:
+                return changed
+            following = _seq(after)
+            if following is not None and following != event.seq + 1:
+                return misplaced if following == expected else changed
+        if event.seq > expected:
+            return "gap", f"rows {expected} to {event.seq - 1} are missing"
+        return "", ""
+
+    def _unreadable(self, line: _Line, error: str) -> None:
+        if not line.raw.strip(b"\0"):
+            kind, detail = "zeros", f"{len(line.raw):,} NUL bytes: padding that a crash left"
+        elif line.torn:
+            kind, detail = "torn", "the line is cut before its end"
+        else:
+            kind, detail = "malformed", error
+        self._damaged(line, kind, detail, self.seq + self._unread)
+        carried = _carried(line.raw)
+        self._hole = carried is None
+        if carried is not None:
+            self._remember(carried)
+        if kind == "malformed":  # behind padding and cut files only a gap says how many rows are lost
+            self._unread += 1
+
+    def _remember(self, *heads: bytes) -> None:
+        self._heads = [*self._heads, *heads][-_HEADS:]
+
+    def _damaged(self, line: _Line, kind: str, detail: str, seq: int) -> None:
+        self.damages.append(Damage(kind, line.file, line.offset, seq, detail))
 
 
 def _read_line(file: BinaryIO) -> bytes:
-    """The next line, LF included; a line longer than a row may be comes whole up to its LF, NUL padding by itself."""
-    raw = file.readline(events.MAX_ROW + 1)
+    """The next line, LF included, or as much of it as two rows may take; NUL padding before it comes by itself."""
+    raw = file.readline(_LONGEST)
     if raw[:1] == b"\0" and (text := raw.lstrip(b"\0")):
         file.seek(-len(text), 1)
         return raw[: len(raw) - len(text)]
     return raw
 
 
-def _describe(raw: bytes, error: str) -> tuple[str, str]:
-    if not raw.strip(b"\0"):
-        return "zeros", f"{len(raw):,} NUL bytes: padding that a crash left"
-    if raw[-1:] != b"\n":
-        return "torn", "the line is cut before its end"
-    return "malformed", error
+def _parts(raw: bytes) -> list[bytes]:
+    """One line as its parts: where a row was cut before its LF, padding and the next good row stand behind it."""
+    at = raw.rfind(_START, 1)
+    if at < 0 or _is_row(raw) or not _is_row(raw[at:]):
+        at = len(raw)
+    text = raw[:at].rstrip(b"\0")
+    return [part for part in (text, raw[len(text) : at], raw[at:]) if part]
+
+
+def _is_row(raw: bytes) -> bool:
+    try:
+        events.read(raw)
+    except ValueError:
+        return False
+    return True
+
+
+def _seq(line: _Line | None) -> int | None:
+    """The seq that a line says, None where it says none."""
+    try:
+        return None if line is None else events.read(line.raw).seq
+    except ValueError:
+        return None
 
 
 def _carried(raw: bytes) -> bytes | None:

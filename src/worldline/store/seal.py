@@ -48,6 +48,8 @@ def publish(attempt: Path, name: str, result: dict[str, Any], facts: dict[str, A
     """
     encoded = encode_json(result) + b"\n"
     layout.write_durable(attempt / layout.RESULT, encoded)
+    for derived in (layout.PROGRESS, f".{layout.PROGRESS}.tmp"):  # the result says it now
+        (attempt / derived).unlink(missing_ok=True)
     facts["result"] = {
         "name": name,
         "size": len(encoded),
@@ -63,6 +65,5 @@ def publish(attempt: Path, name: str, result: dict[str, Any], facts: dict[str, A
             raise RecordError(f"{target} is already published by another attempt", path=str(target)) from None
         layout.sync_directory(target.parent)
     os.link(attempt / layout.STAGED, attempt / layout.MANIFEST)
-    (attempt / layout.PROGRESS).unlink(missing_ok=True)
     layout.sync_directory(attempt)
     return target if publishes else None

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from worldline.errors import SecretFound, SecretRefused, UsageError
 
 MIN_LENGTH = 8
+MARKER = re.compile(rb"\[secret:[A-Za-z0-9_.-]{1,64}\]")
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -44,12 +45,14 @@ class Span(NamedTuple):
 class Vault:
     """Holds the frozen secrets of one attempt: `{label: value}`.
 
-    `policy` is `redact` (a value becomes its marker and is counted) or `stop` (`SecretFound` is raised).
+    `policy` is `redact` (a value becomes its marker and is counted) or `stop` (the first one found raises
+    `SecretFound`; the recorder takes nothing more then, and how the run ended is told with markers).
     Raises `SecretRefused` for a value under 8 bytes.
     """
 
     def __init__(self, secrets: Mapping[str, str] | None = None, policy: str = "redact") -> None:
         self.policy = policy
+        self.met: SecretFound | None = None  # the first secret found under the policy `stop`
         self.redactions = 0
         self.unscanned = 0
         self._count_lock = threading.Lock()
@@ -69,11 +72,22 @@ class Vault:
         self._forms = ordered
         self._pattern = re.compile(b"|".join(re.escape(form) for form in ordered)) if ordered else None
 
+    def finds(self, data: bytes) -> bool:
+        """Whether a secret is in `data`; nothing is counted or stopped."""
+        return any(form in data for form in self._forms)
+
     def redact(self, data: bytes) -> bytes:
         """`data` with every secret replaced. Raises `SecretFound` under the policy `stop`."""
-        if self._pattern is None or not any(form in data for form in self._forms):
+        if not self.finds(data):
             return data
         return b"".join(span.text for span in self._spans(data, len(data)))
+
+    def masked(self, text: str) -> str:
+        """`redact_text` for the words of a run's end: under `stop` it raises nothing, but is `met` all the same."""
+        try:
+            return self.redact_text(text)
+        except SecretFound:
+            return self.redact_text(text)  # only the first one raises
 
     def redact_text(self, text: str) -> str:
         """`redact` for text, lone surrogates kept."""
@@ -81,10 +95,14 @@ class Vault:
         return self.redact(data).decode("utf-8", "surrogatepass")
 
     def holds_secret(self, text: str) -> str | None:
-        """The markers of the secrets in `text`, joined and counted, or None where it holds none."""
+        """The markers of the secrets in `text`, joined and counted, or None where it holds none.
+
+        For what is never written itself (a header, a variable): no reason to stop under the policy `stop`.
+        """
         data = text.encode("utf-8", "surrogatepass")
-        found = [span.text for span in self._spans(data, len(data)) if span.secret]
-        return b"".join(found).decode("ascii") if found else None
+        labels = [self._labels[match[0]] for match in self._pattern.finditer(data)] if self._pattern else []
+        self._count(len(labels))
+        return "".join(map(marker, labels)) or None
 
     def _spans(self, data: bytes, limit: int) -> Iterator[Span]:
         """The stretches of `data`; a secret that begins at or after `limit` is left to the next call."""
@@ -101,11 +119,15 @@ class Vault:
 
     def _found(self, form: bytes) -> bytes:
         label = self._labels[form]
-        if self.policy == "stop":
-            raise SecretFound(f"the secret {label} was about to be written; the run was stopped", label=label)
-        with self._count_lock:
-            self.redactions += 1
+        if self.policy == "stop" and self.met is None:
+            self.met = SecretFound(f"the secret {label} was about to be written; the run was stopped", label=label)
+            raise self.met
+        self._count(1)
         return marker(label).encode("ascii")
+
+    def _count(self, found: int) -> None:
+        with self._count_lock:
+            self.redactions += found
 
     def window(self) -> Window:
         """A scanner for one stream."""

@@ -46,6 +46,9 @@ class Verification(msgspec.Struct):
         return not self.problems
 
 
+_FOLDERS = frozenset({layout.CHUNKS, layout.BLOBS})
+
+
 class _Log(msgspec.Struct):
     """What one pass over the rows found."""
 
@@ -58,12 +61,10 @@ class _Log(msgspec.Struct):
 
 def verify(recording: Recording) -> Verification:
     """Read every byte of a recording and judge it. Raises only for what is no recording at all."""
-    manifest: Manifest | None = None
+    manifest = recording.manifest
     structure: list[Problem] = []
-    try:
-        manifest = recording.manifest
-    except Damaged as error:
-        structure.append(Problem("manifest", layout.MANIFEST, str(error)))
+    if recording.seal_problem is not None:
+        structure.append(Problem("manifest", layout.MANIFEST, recording.seal_problem))
     log = _read(recording)
     structure += _structure(recording, manifest, log)
     corrupt, missing = _contents(recording, manifest, log)
@@ -103,7 +104,7 @@ def _read(recording: Recording) -> _Log:
 def _structure(recording: Recording, manifest: Manifest | None, log: _Log) -> Iterator[Problem]:
     try:
         _ = recording.header
-    except WorldlineError as error:
+    except Damaged as error:
         yield Problem(error.kind, "row 0", str(error))
     for damage in log.reader.damages:
         yield Problem(damage.kind, f"row {damage.seq} ({damage.file}, byte {damage.offset:,})", damage.detail)
@@ -118,26 +119,40 @@ def _structure(recording: Recording, manifest: Manifest | None, log: _Log) -> It
             yield Problem("changed", name, f"the seal says {there}, the log gives {here}")
     if log.last != "meta/end":
         yield Problem("gap", "the last row", f"a sealed log ends with meta/end, not {log.last or 'nothing'}")
-    yield from _files(recording.attempt, manifest)
+    yield from _files(recording, manifest)
 
 
-def _files(attempt: Path, manifest: Manifest) -> Iterator[Problem]:
-    chunks = {name: (size, digest) for name, size, digest in manifest.chunks}
-    for path in sorted((attempt / layout.CHUNKS).iterdir()) if (attempt / layout.CHUNKS).is_dir() else []:
-        if path.name not in chunks:
-            yield Problem("added", f"chunks/{path.name}", "a file that was not sealed")
-        elif (path.stat().st_size, _sha256(path)) != chunks.pop(path.name):
-            yield Problem("changed", f"chunks/{path.name}", "not the bytes that were sealed")
-    for name in chunks:
-        yield Problem("missing", f"chunks/{name}", "a sealed file is gone")
-    allowed = layout.ATTEMPT_NAMES - {layout.TAIL}
-    for entry in sorted(attempt.iterdir()):
-        if entry.name not in allowed:
-            yield Problem("added", entry.name, "a name that no sealed attempt has")
-    known = {name for name, *_ in manifest.blobs}
-    for path in sorted((attempt / layout.BLOBS).rglob("*")):
-        if path.is_file() and path.name not in known:
-            yield Problem("added", f"blobs/{path.name}", "a content that was not sealed")
+def _files(recording: Recording, manifest: Manifest) -> Iterator[Problem]:
+    """Every file of a sealed attempt is what was sealed, and there is no other."""
+    attempt = recording.attempt
+    sealed = {f"{layout.CHUNKS}/{name}": (size, digest) for name, size, digest in manifest.chunks}
+    known = {str(layout.blob_path(attempt, tier, name).relative_to(attempt)) for name, _, _, tier, _ in manifest.blobs}
+    for path in sorted(attempt.rglob("*")):
+        name = str(path.relative_to(attempt))
+        folder = path.is_dir() and not path.is_symlink()
+        if name.split("/")[0] not in layout.SEALED_NAMES or (folder and name in layout.SEALED_NAMES - _FOLDERS):
+            yield Problem("added", name, "a name that no sealed attempt has")
+        elif not folder and name.split("/")[0] in _FOLDERS and name not in sealed and name not in known:
+            yield Problem("added", name, "a file that was not sealed")
+        elif not folder and not path.is_file():
+            yield Problem("changed", name, "no file")
+    for name, (size, digest) in sealed.items():
+        if not (attempt / name).is_file():
+            yield Problem("missing", name, "a sealed file is gone")
+        elif ((attempt / name).stat().st_size, _sha256(attempt / name)) != (size, digest):
+            yield Problem("changed", name, "not the bytes that were sealed")
+    yield from _derived(recording)
+
+
+def _derived(recording: Recording) -> Iterator[Problem]:
+    try:
+        opened = layout.opened(recording.header.data)
+    except WorldlineError:
+        return  # the header's own problem is reported already
+    for name, bytes_due in ((layout.OPEN, opened), (layout.LOCK, b"")):
+        path = recording.attempt / name
+        if path.is_file() and path.read_bytes() != bytes_due:  # gone is no loss: it can be derived again
+            yield Problem("changed", name, "not what the header says" if bytes_due else "the lock is not empty")
 
 
 def _contents(recording: Recording, manifest: Manifest | None, log: _Log) -> tuple[list[Problem], list[Problem]]:
@@ -161,21 +176,22 @@ def _contents(recording: Recording, manifest: Manifest | None, log: _Log) -> tup
 
 def _publication(recording: Recording, manifest: Manifest) -> Iterator[Problem]:
     own, name = recording.attempt / layout.RESULT, manifest.result["name"]
-    if not own.exists():
+    if not own.is_file():
         yield Problem("missing", layout.RESULT, "the sealed result is gone")
-        return
-    if (own.stat().st_size, _sha256(own)) != (manifest.result["size"], manifest.result["sha256"]):
+    elif (own.stat().st_size, _sha256(own)) != (manifest.result["size"], manifest.result["sha256"]):
         yield Problem("changed", layout.RESULT, "not the bytes that were sealed")
+    staged = recording.attempt / layout.STAGED
+    if not staged.is_file():
+        yield Problem("missing", layout.STAGED, "the staged manifest is gone")
+    elif staged.read_bytes() != (recording.attempt / layout.MANIFEST).read_bytes():
+        yield Problem("changed", layout.STAGED, "not the manifest that was sealed")
     if manifest.result["publish"] == "none":
         return
     target = recording.run_directory / name
-    if not target.exists():
+    if not target.is_file():
         yield Problem("unpublished", name, "the published result is gone from the run's directory")
-    elif target.stat().st_ino != own.stat().st_ino and target.read_bytes() != own.read_bytes():
+    elif (target.stat().st_size, _sha256(target)) != (manifest.result["size"], manifest.result["sha256"]):
         yield Problem("changed", name, "the published result is not this attempt's")
-    staged = recording.attempt / layout.STAGED
-    if staged.exists() and staged.read_bytes() != (recording.attempt / layout.MANIFEST).read_bytes():
-        yield Problem("changed", layout.STAGED, "not the manifest that was sealed")
 
 
 def _publication_verdict(manifest: Manifest | None, problems: list[Problem]) -> str:

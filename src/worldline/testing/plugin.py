@@ -9,6 +9,7 @@ No key is needed, no tool that was recorded is run, and a connection to anywhere
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -48,6 +49,14 @@ def replay(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ReplayRepo
     yield run
 
 
+def _is_address(name: str | None) -> bool:
+    """Whether looking `name` up asks nobody: no name at all, or a numeric address."""
+    try:
+        return not name or bool(ipaddress.ip_address(name.partition("%")[0]))
+    except ValueError:
+        return False
+
+
 def _shut_network(monkeypatch: pytest.MonkeyPatch) -> None:
     connect, connect_ex = socket.socket.connect, socket.socket.connect_ex
 
@@ -63,5 +72,16 @@ def _shut_network(monkeypatch: pytest.MonkeyPatch) -> None:
         check(self, address)
         return connect_ex(self, address)
 
+    def checked_look_up(look_up: Callable[..., Any]) -> Callable[..., Any]:
+        def checked(host: Any, *args: Any, **kwargs: Any) -> Any:
+            name = host.decode("ascii", "replace") if isinstance(host, bytes) else host
+            if name not in LOCAL and not _is_address(name):
+                raise NetworkShut(f"the replayed agent tried to look up {name}")
+            return look_up(host, *args, **kwargs)
+
+        return checked
+
+    for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex"):
+        monkeypatch.setattr(socket, name, checked_look_up(getattr(socket, name)))
     monkeypatch.setattr(socket.socket, "connect", checked_connect)
     monkeypatch.setattr(socket.socket, "connect_ex", checked_connect_ex)

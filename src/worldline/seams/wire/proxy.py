@@ -15,7 +15,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from worldline.engine import clock
-from worldline.engine.boundary import Boundary, Call, Live, Served
+from worldline.engine.boundary import Boundary, Call, Live, Served, its_turn
+from worldline.engine.threads import in_thread
 from worldline.errors import JoinError, WorldlineError
 from worldline.seams.wire.exchange import INTERNAL, call_of, recorded_headers, served_headers
 from worldline.seams.wire.http import (
@@ -34,6 +35,7 @@ from worldline.seams.wire.upstream import Answer, Upstream
 HOST = "127.0.0.1"
 DRAIN_BYTES = 32 << 20
 DRAIN_SECONDS = 30.0
+SPACING_SECONDS = 0.005  # between the ends of two answers: a client takes what comes at once in an order of its own
 NO_RETRY: Headers = (("x-should-retry", "false"),)  # both big SDKs obey it: a refusal is no reason to ask again
 
 Verb = Callable[[str, bytes], Awaitable[tuple[int, dict[str, Any]]]]
@@ -60,6 +62,7 @@ class Proxy:
         self.failure: WorldlineError | None = None
         self._upstreams = {name: Upstream(base, proxy=http_proxy) for name, base in upstreams.items()}
         self._markers = markers
+        self._exit = Exit()
         self._door = door
         self._server = Server()
         self._loop = asyncio.new_event_loop()
@@ -87,7 +90,9 @@ class Proxy:
         return sum(upstream.connects for upstream in self._upstreams.values())
 
     def close(self, drain_seconds: float = 5.0) -> None:
-        """Stop: running exchanges get `drain_seconds` to end."""
+        """Stop: running exchanges get `drain_seconds` to end. Closing again does nothing."""
+        if self._loop.is_closed():
+            return
         self._wait(self._server.close(drain_seconds))
         for upstream in self._upstreams.values():
             self._wait(upstream.close())
@@ -127,13 +132,13 @@ class Proxy:
         head = request.head
         call = call_of(head.method, target, head.headers, request.body, self._markers)
         try:
-            answer = await asyncio.to_thread(self.boundary.begin, call)
+            answer = await in_thread(self.boundary.begin, call)
         except WorldlineError as error:
             self.failure = self.failure or error
             await reply.json(424, error_body(f"worldline_{error.kind}", str(error)), NO_RETRY)
             return
         if isinstance(answer, Served):
-            await serve(answer, reply)
+            await serve(answer, reply, self._exit)
         else:
             await self._forward(request, reply, self._upstreams[provider], target, call, answer)
 
@@ -240,11 +245,28 @@ class _Tee:
         self._live.finish(data)
 
 
-async def serve(answer: Served, reply: Reply) -> None:
+class Exit:
+    """The way out of recorded answers: each has its turn in the record's order, and a little time to be seen alone."""
+
+    def __init__(self) -> None:
+        self._one = asyncio.Lock()  # fair: first come, first out
+        self._last = 0
+
+    async def wait(self, answer: Served) -> None:
+        """Return when the last of `answer` may be written."""
+        await its_turn(answer)
+        async with self._one:
+            left = SPACING_SECONDS - (clock.monotonic_ns() - self._last) / 1e9
+            if left > 0:
+                await asyncio.sleep(left)
+            self._last = clock.monotonic_ns()
+
+
+async def serve(answer: Served, reply: Reply, way_out: Exit) -> None:
     """Give a recorded answer, border for border; its last piece waits until the record's order lets it out."""
     data = answer.data
     if "error" in data:
-        await asyncio.to_thread(answer.release)
+        await way_out.wait(answer)
         await reply.json(502, _upstream_failed(data["error"]), NO_RETRY)
         return
     pieces, framing = answer.pieces(), data["framing"]
@@ -257,7 +279,7 @@ async def serve(answer: Served, reply: Reply) -> None:
         await reply.start(head)
         for piece, _ in pieces[:-1]:
             await reply.piece(piece)
-        await asyncio.to_thread(answer.release)
+        await way_out.wait(answer)
         if pieces:
             await reply.piece(pieces[-1][0])
         if whole:
@@ -265,7 +287,7 @@ async def serve(answer: Served, reply: Reply) -> None:
         else:
             reply.abort()
     except ClientGone:
-        await asyncio.to_thread(answer.release)  # a client that hung up has what it wanted; the order goes on
+        await its_turn(answer)  # a client that hung up has what it wanted; the order goes on
         raise
 
 

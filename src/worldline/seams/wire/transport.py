@@ -6,7 +6,6 @@ pieces are what the library's own transport gives. The library is the client's o
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import importlib
 from collections.abc import AsyncIterator, Iterator
@@ -14,7 +13,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from worldline.engine.boundary import Call, Live, Served, inside
+from worldline.engine.boundary import Call, Live, Served, inside, its_turn
+from worldline.engine.threads import in_thread
 from worldline.errors import UsageError, WorldlineError
 from worldline.seams.active import ActiveRun, lane
 from worldline.seams.wire.exchange import call_of, recorded_headers, served_headers
@@ -136,7 +136,7 @@ def _twins(name: str) -> _Twins:
         def __iter__(self) -> Iterator[bytes]:
             pieces = [piece for piece, _ in self._answer.pieces()]
             yield from pieces[:-1]
-            self._answer.release()
+            self._answer.turn().result()
             yield from pieces[-1:]
             _check_whole(library, self._answer)
 
@@ -144,10 +144,16 @@ def _twins(name: str) -> _Twins:
             pieces = [piece for piece, _ in self._answer.pieces()]
             for piece in pieces[:-1]:
                 yield piece
-            await asyncio.to_thread(self._answer.release)
+            await its_turn(self._answer)
             for piece in pieces[-1:]:
                 yield piece
             _check_whole(library, self._answer)
+
+        def close(self) -> None:
+            self._answer.turn()  # one that was left before its end holds up nobody
+
+        async def aclose(self) -> None:
+            self._answer.turn()
 
     class Recorded(library.SyncByteStream):  # type: ignore[name-defined,misc]
         """A live body, recorded as it is read."""
@@ -186,7 +192,7 @@ def _twins(name: str) -> _Twins:
             self._tee.end()
 
         async def aclose(self) -> None:
-            await asyncio.to_thread(self._tee.end, "client")
+            await in_thread(self._tee.end, "client")
             await self._inner.aclose()
 
     class Twin(library.BaseTransport):  # type: ignore[name-defined,misc]
@@ -227,7 +233,7 @@ def _twins(name: str) -> _Twins:
             if call is None:
                 return await self._inner.handle_async_request(request)
             try:
-                answer = await asyncio.to_thread(self._run.boundary.begin, call)
+                answer = await in_thread(self._run.boundary.begin, call)
             except WorldlineError as error:
                 return refused(request, error)
             if isinstance(answer, Served):
@@ -235,7 +241,7 @@ def _twins(name: str) -> _Twins:
             try:
                 response = await self._inner.handle_async_request(request)
             except Exception as error:
-                await asyncio.to_thread(_failed, answer, error)
+                await in_thread(_failed, answer, error)
                 raise
             response.stream = AsyncRecorded(response.stream, _Tee(answer, response))
             return response

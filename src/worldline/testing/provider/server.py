@@ -85,6 +85,8 @@ class Server:
             loop.call_later(_ACCEPT_PAUSE, self._listen, listener)
             return
         connection.setblocking(False)
+        # As real servers do: else each small event waits for the client's delayed acknowledgement (40 ms).
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._open[connection] = None
         task = loop.create_task(self._converse(connection, self.connections))
         self.connections += 1

@@ -1,0 +1,21 @@
+"""The demo does in any directory what it says: an agent recorded, verified, replayed without its provider, shown."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.cli.terminal import TIMEOUT, environment, worldline
+from tests.conftest import ROOT
+
+
+def test_the_demo() -> None:
+    command = [sys.executable, str(ROOT / "examples" / "demo.py")]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=2 * TIMEOUT, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "one of them with a 429 that the SDK retried" in done.stdout
+    assert "✓ equivalent   13 exchanges served, 0 live, provider never contacted" in done.stdout
+    assert "connections to the provider: 0; refunds paid again: 0" in done.stdout
+    [entry] = worldline("list", "--json").json
+    assert (entry["task"], entry["outcome"], entry["steps"]) == ("refund #812", "failed", 6)
