@@ -14,7 +14,7 @@ import pytest
 from tests.wires.drive import KEY, Wire, recording, replaying
 from tests.wires.sdk_streams import chat_create
 from worldline.engine.cassette import Cassette
-from worldline.seams.wire import proxy
+from worldline.seams import way_out
 from worldline.store.recording import Recording
 from worldline.testing.provider import Ask, Provider, Say
 
@@ -102,7 +102,7 @@ async def test_parallel_calls_get_their_answers_and_finish_in_the_recorded_order
     stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Order on the wire is exact; how soon a busy machine lets the client see the next answer is not.
-    monkeypatch.setattr(proxy, "SPACING_SECONDS", 0.03)
+    monkeypatch.setattr(way_out, "SPACING_SECONDS", 0.03)
     conductor = Conductor()
     with Provider(conductor.script, on_request=conductor.on_request) as provider:
         with recording(provider.openai_url) as record:

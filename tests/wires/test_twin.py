@@ -307,3 +307,32 @@ def test_a_call_that_is_cancelled_while_it_waits_for_its_turn_holds_nothing_up(w
     told, report = replay(way, given_up, path, nobody)
     assert told == ["quick"]
     assert (report.verdict, report.served, report.relaxed) == ("equivalent", 2, 0)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=["the twin recorded", "the proxy recorded"])
+def test_the_loser_of_a_race_may_be_cancelled_at_record_and_replay(way: Any, nobody: str) -> None:
+    slow_may_go = threading.Event()
+
+    async def script(ask: Ask) -> Say:
+        if ask.last_user == "slow":
+            await asyncio.to_thread(slow_may_go.wait, 20)
+        return Say(ask.last_user)
+
+    async def agent(sdks: Sdks) -> list[Any]:
+        async with sdks.async_openai() as client:
+
+            async def ask(question: str) -> Any:
+                asked: Any = [{"role": "user", "content": question}]
+                return (await client.chat.completions.create(model="m", messages=asked)).choices[0].message.content
+
+            racers = [asyncio.create_task(ask(question)) for question in ("slow", "quick")]
+            done, lost = await asyncio.wait(racers, return_when=asyncio.FIRST_COMPLETED)
+            for task in lost:
+                task.cancel()
+            await asyncio.gather(*lost, return_exceptions=True)
+            slow_may_go.set()
+            return [*sorted(task.result() for task in done), await ask("after")]
+
+    told, path, _ = record(way, agent, script)
+    assert told == ["quick", "after"]
+    assert_served_by_both(told, path, agent, nobody)

@@ -12,6 +12,7 @@ import asyncio
 import hashlib
 import logging
 import os
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
@@ -25,11 +26,11 @@ from worldline.engine import clock
 from worldline.engine.content import Content, redact_json
 from worldline.engine.facts import request_facts, response_facts
 from worldline.engine.failure import describe, revive
-from worldline.engine.order import ThreadTurn
+from worldline.engine.order import GRACE_SECONDS, ThreadTurn
 from worldline.engine.recorder import Recorder
 from worldline.engine.stream import BodyRecorder
 from worldline.engine.threads import in_thread
-from worldline.errors import ValueRefused
+from worldline.errors import ReplayError, ValueRefused
 from worldline.model import canon, events
 from worldline.model.effects import Effect, Mode
 from worldline.store.vault import Vault
@@ -89,6 +90,7 @@ class Served(ABC):
 
     data: Mapping[str, Any]
     call: str
+    never_ended: str | None = None  # why the record has no end of this call although it goes on: it was given up
 
     @abstractmethod
     def content(self) -> Content | None:
@@ -104,6 +106,10 @@ class Served(ABC):
 
         `into` is a future of the caller's to use: what it has chained to it then happens in that order too.
         """
+
+
+class RecordEnds(ReplayError):
+    """The record has no answer and no divergence to report: it stops here, or the call was given up in it."""
 
 
 class Live(ABC):
@@ -253,6 +259,8 @@ def call(boundary: Boundary, crossing: Call, run: Callable[[], Any], scope: Mapp
     """
     answer = boundary.begin(crossing)
     if isinstance(answer, Served):
+        if answer.never_ended:
+            threading.Event().wait(GRACE_SECONDS)
         delivered = _delivered(answer, scope or {})
         turn = ThreadTurn()
         answer.turn(turn)
@@ -278,6 +286,8 @@ async def acall(
     """The async twin of `call`; the door's disk work happens in a thread."""
     answer = await in_thread(boundary.begin, crossing)
     if isinstance(answer, Served):
+        if answer.never_ended:
+            await asyncio.sleep(GRACE_SECONDS)  # to be cancelled, as it was
         delivered = _delivered(answer, scope or {})
         await its_turn(answer)
         return _given(delivered)
@@ -307,6 +317,8 @@ async def its_turn(served: Served) -> None:
 
 def _delivered(served: Served, scope: Mapping[str, Any]) -> tuple[Any, BaseException | None]:
     """The recorded result, or the failure; made before its turn, so that nothing overtakes it meanwhile."""
+    if served.never_ended:
+        raise RecordEnds(served.never_ended)
     content = served.content()
     return (None, revive(served.data["error"], scope)) if content is None else (content.value(), None)
 

@@ -41,6 +41,8 @@ class Exchange(msgspec.Struct):
     data: dict[str, Any] = {}
     chunks: list[dict[str, Any]] = []
     instant: bool = False  # a sample: one row is both start and finish
+    given_up: str | None = None  # why nobody waited for its end
+    effect: str | None = None
 
     @property
     def end(self) -> float:
@@ -49,7 +51,7 @@ class Exchange(msgspec.Struct):
 
 
 class Cassette:
-    """The exchanges of a recording, in starting order. `rebuilt` counts the requests whose context hash was met."""
+    """The exchanges of a recording, in starting order."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
@@ -78,6 +80,7 @@ class Cassette:
                 lane=event.lane,
                 started=event.seq,
                 parent=event.keys.get("parent_id"),
+                effect=event.keys.get("effect"),
                 start_data=self._opened(event),
                 start_t=event.t,
                 chunks=[],
@@ -92,7 +95,9 @@ class Cassette:
         exchange = self.by_call[call]
         if event.name == "decision/chunk":
             exchange.chunks.append(event.data)
-        elif event.name != "meta/unknown":
+        elif event.name == "meta/unknown":
+            exchange.given_up = str(event.data.get("why"))
+        else:
             exchange.finished, exchange.end_t, exchange.data = event.seq, event.t, self._opened(event)
 
     def _opened(self, event: Event) -> dict[str, Any]:
@@ -148,6 +153,8 @@ class Answer(Served):
         self.call = exchange.call
         self.exchange = exchange
         self.data: Mapping[str, Any] = exchange.data
+        if exchange.finished is None:
+            self.never_ended = f"{exchange.name} ({exchange.call}) has no end in the record: {exchange.given_up}"
         self._cassette = cassette
         self._turn = turn
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from worldline.engine import clock
-from worldline.engine.boundary import Call, Keyed
+from worldline.engine.boundary import Call, Keyed, RecordEnds
 from worldline.engine.cassette import Cassette, Exchange
 from worldline.engine.order import GRACE_SECONDS, FinishingOrder, at_once
 from worldline.errors import Diverged, ReplayError
@@ -24,10 +24,6 @@ from worldline.model.dialects import what_changed
 
 CANDIDATES = 8
 SHOWN = 500  # characters of a value that a divergence quotes
-
-
-class RecordEnds(ReplayError):
-    """The agent went on past the end of a partial recording: what came before it matched."""
 
 
 class Divergence(msgspec.Struct, frozen=True):
@@ -66,7 +62,8 @@ class Matcher:
         self._by_end = sorted((e for e in required if e.finished is not None), key=lambda e: e.end)
         self._taken: set[str] = set()
         self._first_untaken = 0
-        self._order = FinishingOrder(self._by_end)
+        # How an answer ended that its client broke off says when the client went, not when the answer was there.
+        self._order = FinishingOrder([e for e in self._by_end if e.data.get("closed_by") != "client"])
         self._last: Exchange | None = None
 
     def take(self, call: Call, known: Keyed) -> Exchange:
@@ -78,7 +75,7 @@ class Matcher:
                 if not queue:
                     raise self._no_match(call, known)
                 exchange = self._next(queue)
-                if exchange.finished is None:
+                if exchange.finished is None and not exchange.given_up and self.partial:
                     raise RecordEnds(f"{call.name} ({exchange.call}) was under way when the recording stopped")
                 before = self._before(exchange)
                 if before is None:

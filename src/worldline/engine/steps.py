@@ -173,7 +173,7 @@ class _Fold:
             arguments = _text(self._cassette.recording, exchange.start_data.get("arguments", {}))
             call = ToolCall(None, exchange.name, arguments, "recorded")
             step.calls.append(call)
-        call.seq, call.effect = exchange.started, exchange.start_data.get("effect")
+        call.seq, call.effect = exchange.started, exchange.effect
         call.ran = "unknown" if exchange.finished is None else "recorded"
         if "error" in exchange.data:
             call.error = f"{exchange.data['error'].get('type')}: {exchange.data['error'].get('message')}"

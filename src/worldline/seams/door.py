@@ -8,16 +8,19 @@ raises the same error as if it held the recorder itself.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from worldline.engine.boundary import Boundary, Call, Live, Served, its_turn
+from worldline.engine.boundary import Boundary, Call, Live, RecordEnds, Served
 from worldline.engine.content import Content
+from worldline.engine.order import GRACE_SECONDS
 from worldline.engine.threads import in_thread
 from worldline.errors import UsageError, WorldlineError
+from worldline.seams.way_out import WayOut
 from worldline.store.recording import JSON
 
 
@@ -28,6 +31,7 @@ class Door:
         self._boundary = boundary
         self._info = info
         self._live: dict[str, Live] = {}
+        self.way_out = WayOut()
 
     async def __call__(self, verb: str, body: bytes) -> tuple[int, dict[str, Any]]:
         """The status and JSON answer of one verb."""
@@ -66,7 +70,10 @@ class Door:
         if isinstance(answer, Live):
             self._live[answer.call] = answer
             return {"live": answer.call}
-        await its_turn(answer)
+        if answer.never_ended:
+            await asyncio.sleep(GRACE_SECONDS)  # in the record it was given up meanwhile
+            raise RecordEnds(answer.never_ended)
+        await self.way_out.wait(answer)
         return {"served": await in_thread(pack_served, answer)}
 
 

@@ -128,8 +128,8 @@ class RowReader:
         self._damaged(line, kind, detail, self.seq + self._unread)
         carried = _carried(line.raw)
         self._hole = carried is None
-        if carried is not None:
-            self._remember(carried)
+        if carried is not None:  # what it says its hash is, and what it is if only that text was damaged
+            self._remember(events.link(self._heads[-1], events.leaf(line.raw[: -events.SUFFIX])), carried)
         if kind == "malformed":  # behind padding and cut files only a gap says how many rows are lost
             self._unread += 1
 

@@ -15,30 +15,28 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from worldline.engine import clock
-from worldline.engine.boundary import Boundary, Call, Live, Served, its_turn
+from worldline.engine.boundary import Boundary, Call, Live, Served
 from worldline.engine.threads import in_thread
-from worldline.errors import JoinError, WorldlineError
-from worldline.seams.wire.exchange import INTERNAL, call_of, recorded_headers, served_headers
+from worldline.errors import WorldlineError
+from worldline.seams.door import Door
+from worldline.seams.way_out import WayOut
+from worldline.seams.wire.exchange import INTERNAL, call_of, recorded_headers
 from worldline.seams.wire.http import (
     ClientGone,
     Headers,
     Piece,
-    ResponseHead,
     UpstreamError,
     header,
     with_header,
     without_headers,
 )
 from worldline.seams.wire.server import Reply, Request, Server, error_body
+from worldline.seams.wire.serving import NO_RETRY, refuse, serve, upstream_failed
 from worldline.seams.wire.upstream import Answer, Upstream
 
 HOST = "127.0.0.1"
 DRAIN_BYTES = 32 << 20
 DRAIN_SECONDS = 30.0
-SPACING_SECONDS = 0.005  # between the ends of two answers: a client takes what comes at once in an order of its own
-NO_RETRY: Headers = (("x-should-retry", "false"),)  # both big SDKs obey it: a refusal is no reason to ask again
-
-Verb = Callable[[str, bytes], Awaitable[tuple[int, dict[str, Any]]]]
 
 
 class Proxy:
@@ -53,7 +51,7 @@ class Proxy:
         boundary: Boundary,
         upstreams: Mapping[str, str],
         markers: Callable[[str], str | None],
-        door: Verb | None = None,
+        door: Door | None = None,
         port: int = 0,
         http_proxy: str | None = None,
     ) -> None:
@@ -62,7 +60,7 @@ class Proxy:
         self.failure: WorldlineError | None = None
         self._upstreams = {name: Upstream(base, proxy=http_proxy) for name, base in upstreams.items()}
         self._markers = markers
-        self._exit = Exit()
+        self._way_out = WayOut() if door is None else door.way_out
         self._door = door
         self._server = Server()
         self._loop = asyncio.new_event_loop()
@@ -135,10 +133,10 @@ class Proxy:
             answer = await in_thread(self.boundary.begin, call)
         except WorldlineError as error:
             self.failure = self.failure or error
-            await reply.json(424, error_body(f"worldline_{error.kind}", str(error)), NO_RETRY)
+            await refuse(reply, error.kind, str(error))
             return
         if isinstance(answer, Served):
-            await serve(answer, reply, self._exit)
+            await serve(answer, reply, self._way_out)
         else:
             await self._forward(request, reply, self._upstreams[provider], target, call, answer)
 
@@ -151,7 +149,7 @@ class Proxy:
         except UpstreamError as error:
             failure = {"type": "upstream", "kind": error.kind, "message": str(error)}
             live.fail(failure)
-            await reply.json(502, _upstream_failed(failure), NO_RETRY)
+            await reply.json(502, upstream_failed(failure), NO_RETRY)
             return
         try:
             await _Tee(answer, reply, live, self._markers).run()
@@ -174,7 +172,7 @@ class _Tee:
     def __init__(self, answer: Answer, reply: Reply, live: Live, markers: Callable[[str], str | None]) -> None:
         self._answer, self._reply, self._live = answer, reply, live
         self._markers = markers
-        self._client_at: int | None = None  # the piece at which the client hung up
+        self._client_at: int | None = None  # the piece at which the client hung up, -1 before the head
         self._owed = answer.head.length
         self._finished = False
 
@@ -182,7 +180,7 @@ class _Tee:
         """Carry the answer. Raises what recording raises."""
         head = self._answer.head
         self._live.encoded((header(head.headers, "content-encoding") or "identity").strip().lower())
-        await self._to_client(self._reply.start(head), 0)
+        await self._to_client(self._reply.start(head), -1)
         broken: UpstreamError | None = None
         try:
             await self._pieces()
@@ -245,61 +243,6 @@ class _Tee:
         self._live.finish(data)
 
 
-class Exit:
-    """The way out of recorded answers: each has its turn in the record's order, and a little time to be seen alone."""
-
-    def __init__(self) -> None:
-        self._one = asyncio.Lock()  # fair: first come, first out
-        self._last = 0
-
-    async def wait(self, answer: Served) -> None:
-        """Return when the last of `answer` may be written."""
-        await its_turn(answer)
-        async with self._one:
-            left = SPACING_SECONDS - (clock.monotonic_ns() - self._last) / 1e9
-            if left > 0:
-                await asyncio.sleep(left)
-            self._last = clock.monotonic_ns()
-
-
-async def serve(answer: Served, reply: Reply, way_out: Exit) -> None:
-    """Give a recorded answer, border for border; its last piece waits until the record's order lets it out."""
-    data = answer.data
-    if "error" in data:
-        await way_out.wait(answer)
-        await reply.json(502, _upstream_failed(data["error"]), NO_RETRY)
-        return
-    pieces, framing = answer.pieces(), data["framing"]
-    whole = data["complete"] or data.get("closed_by") == "client"
-    length = data.get("length") if not whole else sum(len(piece) for piece, _ in pieces)
-    head = ResponseHead(
-        data["status"], data["reason"], served_headers(data), framing, length if framing == "length" else None
-    )
-    try:
-        await reply.start(head)
-        for piece, _ in pieces[:-1]:
-            await reply.piece(piece)
-        await way_out.wait(answer)
-        if pieces:
-            await reply.piece(pieces[-1][0])
-        if whole:
-            await reply.end()
-        else:
-            reply.abort()
-    except ClientGone:
-        await its_turn(answer)  # a client that hung up has what it wanted; the order goes on
-        raise
-
-
 def own_headers_left_out(headers: Headers) -> Headers:
     """Headers less those that are between the agent and the recorder."""
     return without_headers(headers, *[name for name, _ in headers if name.lower().startswith(INTERNAL)])
-
-
-def _upstream_failed(failure: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    return error_body("upstream_" + str(failure.get("kind", "failed")), str(failure.get("message", "")))
-
-
-def join_failed(url: str, error: Exception) -> JoinError:
-    """The error of a process that cannot reach its run."""
-    return JoinError(f"cannot reach the run at WORLDLINE_URL: {error}", url=url.rsplit("/", 2)[0])

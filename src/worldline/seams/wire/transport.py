@@ -6,21 +6,24 @@ pieces are what the library's own transport gives. The library is the client's o
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import importlib
+import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
 
-from worldline.engine.boundary import Call, Live, Served, inside, its_turn
+from worldline.engine.boundary import Call, Live, RecordEnds, Served, inside, its_turn
+from worldline.engine.order import GRACE_SECONDS
 from worldline.engine.threads import in_thread
 from worldline.errors import UsageError, WorldlineError
 from worldline.seams.active import ActiveRun, lane
 from worldline.seams.wire.exchange import call_of, recorded_headers, served_headers
 from worldline.seams.wire.http import header
-from worldline.seams.wire.proxy import NO_RETRY
 from worldline.seams.wire.server import error_body
+from worldline.seams.wire.serving import NO_RETRY, REFUSED, hung_up_at
 
 LIBRARIES = ("httpx2", "httpx")
 
@@ -103,8 +106,12 @@ class _Tee:
         self._live.finish(data)
 
 
-def _failed(live: Live, error: Exception) -> None:
-    live.fail({"type": "upstream", "kind": type(error).__name__, "message": str(error)})
+def _failed(live: Live, error: BaseException) -> None:
+    """Record that no response came: a failure of the upstream, or that nobody waited for one."""
+    if isinstance(error, Exception):
+        live.fail({"type": "upstream", "kind": type(error).__name__, "message": str(error)})
+    else:
+        live.abandon(f"interrupted by {type(error).__name__}")
 
 
 @functools.cache
@@ -116,7 +123,7 @@ def _twins(name: str) -> _Twins:
         """A refusal as a response: SDKs would retry an exception, and show this message."""
         body = msgspec.json.encode(error_body(f"worldline_{error.kind}", str(error)))
         return library.Response(
-            424, headers=[*NO_RETRY, ("content-type", "application/json")], content=body, request=request
+            REFUSED, headers=[*NO_RETRY, ("content-type", "application/json")], content=body, request=request
         )
 
     def served(request: Any, answer: Served, stream: Any) -> Any:
@@ -142,7 +149,10 @@ def _twins(name: str) -> _Twins:
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             pieces = [piece for piece, _ in self._answer.pieces()]
-            for piece in pieces[:-1]:
+            hung_up = hung_up_at(self._answer.data)
+            for index, piece in enumerate(pieces[:-1]):
+                if index == hung_up:
+                    await asyncio.sleep(GRACE_SECONDS)  # to be cancelled here, as it was
                 yield piece
             await its_turn(self._answer)
             for piece in pieces[-1:]:
@@ -209,11 +219,14 @@ def _twins(name: str) -> _Twins:
                 answer = self._run.boundary.begin(call)
             except WorldlineError as error:
                 return refused(request, error)
+            if isinstance(answer, Served) and answer.never_ended:
+                threading.Event().wait(GRACE_SECONDS)
+                return refused(request, RecordEnds(answer.never_ended))
             if isinstance(answer, Served):
                 return served(request, answer, Replayed(answer))
             try:
                 response = self._inner.handle_request(request)
-            except Exception as error:
+            except BaseException as error:
                 _failed(answer, error)
                 raise
             response.stream = Recorded(response.stream, _Tee(answer, response))
@@ -236,12 +249,20 @@ def _twins(name: str) -> _Twins:
                 answer = await in_thread(self._run.boundary.begin, call)
             except WorldlineError as error:
                 return refused(request, error)
+            if isinstance(answer, Served) and answer.never_ended:
+                await asyncio.sleep(GRACE_SECONDS)  # to be cancelled, as it was
+                return refused(request, RecordEnds(answer.never_ended))
             if isinstance(answer, Served):
+                if hung_up_at(answer.data) == -1:
+                    await asyncio.sleep(GRACE_SECONDS)
                 return served(request, answer, Replayed(answer))
             try:
                 response = await self._inner.handle_async_request(request)
             except Exception as error:
                 await in_thread(_failed, answer, error)
+                raise
+            except BaseException as error:
+                _failed(answer, error)  # a task that is cancelled waits for nothing
                 raise
             response.stream = AsyncRecorded(response.stream, _Tee(answer, response))
             return response
