@@ -28,6 +28,7 @@ _HOMES = {
     "Step": "worldline.engine.steps",
     "WorldlineError": "worldline.errors",
     "current": "worldline.seams.active",
+    "lane": "worldline.seams.api",
     "now": "worldline.seams.api",
     "observe": "worldline.seams.api",
     "open": "worldline.run",
@@ -48,6 +49,7 @@ __all__ = [
     "WorldlineError",
     "__version__",
     "current",
+    "lane",
     "now",
     "observe",
     "open",
@@ -66,7 +68,7 @@ if TYPE_CHECKING:
     from worldline.errors import WorldlineError
     from worldline.run import Run, open  # noqa: A004 - the public verb, `worldline.open`
     from worldline.seams.active import ActiveRun, current
-    from worldline.seams.api import now, observe, outcome, permission, record, rng, step, tool, uuid
+    from worldline.seams.api import lane, now, observe, outcome, permission, record, rng, step, tool, uuid
 
 
 def __getattr__(name: str) -> Any:

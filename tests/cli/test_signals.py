@@ -105,3 +105,12 @@ def test_a_command_that_ends_at_once_is_a_whole_recording_of_no_steps() -> None:
     assert worldline("verify", ended.last).code == 0
     assert "✓ succeeded   0 steps" in worldline("show", ended.last).out
     assert worldline("replay", ended.last, "--", "echo", "hello").code == 0
+
+
+def test_a_signal_that_comes_before_the_command_runs_is_passed_on_all_the_same() -> None:
+    """The command itself signals its parent first thing; no run is left without its seal."""
+    for _ in range(3):
+        ended = worldline("record", "--", "sh", "-c", "kill -TERM $PPID; exec sleep 30")
+        assert ended.code == 143
+    states = [run["disposition"] for run in worldline("list", "--json").json]
+    assert states == ["partial"] * 3

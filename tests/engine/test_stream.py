@@ -203,3 +203,12 @@ def test_under_stop_nothing_of_a_stream_with_a_secret_is_served_as_complete(plac
     recording = Recording(path)
     assert recording.disposition == "sanitized-partial" and recording.published is None
     assert not any(SECRET.encode() in content for content in written(place).values())
+
+
+def test_under_stop_a_body_that_cannot_be_looked_into_is_refused_before_its_first_byte(place: Path) -> None:
+    recorder, boundary = recorder_in(place, secrets={"KEY": "a-registered-secret"}, policy="stop")
+    live = boundary.begin(decision())
+    with pytest.raises(SecretFound, match="a br body cannot be searched"):
+        live.encoded("br")
+    recorder.seal()
+    assert Recording(recorder.attempt).disposition == "sanitized-partial"

@@ -66,7 +66,7 @@ def test_a_replayed_program_in_process_joins_too(tmp_path: Path, monkeypatch: py
 
     def agent() -> None:
         with wl.record(tmp_path / "runs") as run:
-            seen.append(f"{wl.now()} {wl.uuid()} {run.rng.random()} {run.mode}")
+            seen.append(f"{wl.now()} {wl.uuid()} {run.rng().random()} {run.mode}")
 
     agent()
     [directory] = (tmp_path / "runs").iterdir()

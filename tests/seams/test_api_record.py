@@ -51,7 +51,7 @@ def leave(how: str) -> None:
 
 
 WAYS = {
-    "well": (None, "complete", "unknown"),
+    "well": (None, "complete", "succeeded"),
     "error": (ValueError, "complete", "failed"),
     "interrupt": (KeyboardInterrupt, "partial", "failed"),
     "exit 0": (SystemExit, "complete", "succeeded"),

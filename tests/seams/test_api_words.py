@@ -109,7 +109,7 @@ def test_each_lane_has_its_own_random_numbers_and_they_come_again(tmp_path: Path
             drawn = [wl.rng().random(), wl.rng().random()]
             with run.lane("other"):
                 drawn.append(wl.rng().random())
-            assert run.rng is wl.rng()
+            assert run.rng() is wl.rng()
         recordings.append(run.path)
         return drawn
 
@@ -209,3 +209,45 @@ def test_without_a_run_every_word_is_silent_and_every_tool_plain(tmp_path: Path)
     assert wl.current() is None
     assert contextvars.Context().run(agent) == "looked at plain"
     assert not (tmp_path / ".worldline").exists()
+
+
+def test_a_lane_is_told_apart_and_follows_the_context(tmp_path: Path) -> None:
+    with wl.record(tmp_path) as run:
+        with wl.lane("researcher"):
+            wl.observe("seen", src="file")
+            with wl.lane("its helper"):
+                wl.observe("seen", src="file")
+        wl.observe("seen", src="file")
+    assert run.path is not None
+    lanes = [event.lane for event in wl.open(run.path).events() if event.name == "observation/file"]
+    assert lanes == ["researcher", "its helper", "main"]
+
+
+def test_a_block_in_which_nothing_crossed_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with wl.record(tmp_path):
+        pass
+    assert "nothing crossed this recording: wrap the client" in caplog.text
+    caplog.clear()
+    with wl.record(tmp_path):
+        wl.observe("seen", src="file")
+    assert not caplog.text
+
+
+def test_contents_that_were_not_captured_cannot_be_rebuilt_either(tmp_path: Path) -> None:
+    with wl.record(tmp_path, capture="refs") as run:
+        wl.observe("seen", src="file")
+    assert run.path is not None
+    report = wl.open(run.path).replay()
+    assert report.verdict == "ineligible" and "--capture refs" in report.reasons[0]
+
+
+def test_a_step_says_the_effect_of_its_tools_and_what_could_not_be_recorded(tmp_path: Path) -> None:
+    @wl.tool(effect="pure")
+    def odd() -> set[int]:
+        return {1}
+
+    with wl.record(tmp_path) as run:
+        odd()
+    assert run.path is not None
+    (call,) = wl.open(run.path).steps[0].calls
+    assert (call.effect, call.error) == ("pure", "its result is not in the record: a value of type set at $")

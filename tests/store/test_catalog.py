@@ -133,3 +133,16 @@ def test_a_run_opens_its_published_attempt_else_the_newest_begun(tmp_path: Path)
     third = Recorder(Spec(store=store, run=run))
     third.close()
     assert Recording(run).attempt == second.attempt
+
+
+def test_a_store_is_not_sought_where_others_can_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared, mine = tmp_path / "shared", tmp_path / "shared" / "mine"
+    (shared / layout.DEFAULT_STORE).mkdir(parents=True)
+    mine.mkdir()
+    monkeypatch.chdir(mine)
+    assert default_store() == shared / layout.DEFAULT_STORE
+    shared.chmod(0o1777)
+    assert default_store() == layout.DEFAULT_STORE
+    shared.chmod(0o755)
+    monkeypatch.setattr(Path, "home", lambda: mine)
+    assert default_store() == layout.DEFAULT_STORE

@@ -211,3 +211,13 @@ def test_a_chunk_that_is_gone_is_a_gap(sealed: Path) -> None:
     verification = verify(Recording(sealed))
     assert verification.verdicts["structure"] == "failed"
     assert {"gap", "missing"} <= {problem.kind for problem in verification.problems}
+
+
+def test_a_hash_in_other_letters_costs_its_row_alone(lines: list[bytes], tmp_path: Path) -> None:
+    for row in (0, 3, len(lines) - 2):
+        letter = next(i for i in range(len(lines[row]) - 67, len(lines[row]) - 3) if lines[row][i : i + 1].isalpha())
+        changed = bytearray(lines[row])
+        changed[letter] ^= 0x21  # "e" becomes "D": no hash as we write one, but a hash that could be read
+        seqs, damages = read(tmp_path, b"".join([*lines[:row], bytes(changed), *lines[row + 1 :]]))
+        assert seqs == without(lines, row)
+        assert [kind for kind, *_ in damages] == ["malformed"]

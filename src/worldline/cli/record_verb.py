@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,14 +82,15 @@ def command(
     """
     check_command(command)
     where = out or store or default_store()
+    before = find(continues, where) if continues else None
     spec = Spec(
         store=where,
-        task=task,
+        task=task if task is not None or before is None else before.header.data["task"]["text"],
         agent=described_agent(command),
         secrets=_secrets(secret_env),
         policy=policy,
         capture=capture,
-        **(_continued(find(continues, where)) if continues else {}),
+        **(_continued(before) if before else {}),
     )
     session = RecordingSession(spec, os.environ, port)
     return _run(session, command, as_json)
@@ -118,16 +118,9 @@ def _run(session: RecordingSession, command: tuple[str, ...], as_json: bool) -> 
     held = len(recorder.vault.labels)
     secrets = f"   {render.counted(held, 'secret')} held back" if held else ""
     render.verdict("live", f"recording {short(recorder.run)}   proxy 127.0.0.1:{session.proxy.port}{secrets}", err=True)
-    ticks = 0
 
     def tick() -> str | None:
-        nonlocal ticks
-        ticks += 1
-        broken = recorder.broken
-        if broken is None and ticks % 4 == 1:
-            with suppress(OSError):  # a full disk: the log itself says so when it can no longer be written
-                recorder.progress()
-        return str(broken) if broken else None
+        return str(recorder.broken) if recorder.broken else None
 
     ended: process.Ended | None = None
     failure: WorldlineError | None = None

@@ -19,6 +19,7 @@ from worldline.model.values import scalar
 if TYPE_CHECKING:
     from worldline.engine.steps import Step, ToolCall  # at run time it would make every short verb slow
 
+LONG_WORK_BYTES = 16 << 20
 MARKS = {
     "ok": ("✓", "green"),
     "failed": ("✕", "red"),
@@ -94,6 +95,10 @@ def gaps(coverage: Mapping[str, Any], *, err: bool = False) -> None:
     if outside:
         ran = ", ".join(f"{name} x{count}" for name, count in outside.items())
         verdict("warn", f"ran outside the recording: {ran}; a replay would run them again", err=err)
+    for name, count in coverage.get("tools", {}).get("unrecordable", {}).items():
+        verdict(
+            "warn", f"results of {name} x{count} could not be recorded; a replay ends there: return plain data", err=err
+        )
     for loss in coverage.get("losses", ()):
         verdict("warn", f"not recorded: {loss}; it cannot be replayed", err=err)
 
@@ -190,8 +195,7 @@ def _terminal_width(stream: TextIO) -> int | None:
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
-def progress(label: str, *, total: int | None = None) -> Any:
-    """A live line with rate and ETA on stderr for long work; silent when it is not a terminal."""
-    return click.progressbar(
-        length=total or 0, label=label, file=sys.stderr, show_pos=True, hidden=not sys.stderr.isatty()
-    )
+def progress(label: str, total: int) -> Any:
+    """A live line with ETA on stderr while `total` bytes are read; none for short work, or where nobody looks."""
+    short = total < LONG_WORK_BYTES or not sys.stderr.isatty()
+    return click.progressbar(length=total, label=f"  {label}", file=sys.stderr, width=24, hidden=short)

@@ -67,13 +67,17 @@ def _redrive(
     recording: Recording, command: tuple[str, ...], tools: str, as_json: bool
 ) -> tuple[ReplayReport, process.Ended | None]:
     try:
-        session = ReplaySession(recording, os.environ, tools=tools)
+        with render.progress("verifying", recording.log_bytes) as bar:
+            session = ReplaySession(recording, os.environ, tools=tools, watch=bar.update)
     except Ineligible as error:
         return ReplayReport(verdict="ineligible", reasons=error.facts["reasons"]), None
     try:
         ended = process.run(command, session.environment(), sys.stderr if as_json else None)
     finally:
         report = session.close()
+    before = recording.summary.get("exit")
+    if before is not None and before != ended.code:
+        report.notes.append(f"the command ended with {ended.code}; recorded was {before}")
     return report, ended
 
 

@@ -29,7 +29,9 @@ def command(run: str, as_json: bool, store: Path | None) -> int:
 
     RUN is a path, an id or its unambiguous prefix, or `latest`. Exits with 1 where anything is not what was written.
     """
-    verification = verify(recording_of(run, store))
+    recording = recording_of(run, store)
+    with render.progress("verifying", recording.log_bytes) as bar:
+        verification = verify(recording, bar.update)
     if as_json:
         render.emit_json(
             {
@@ -46,9 +48,13 @@ def command(run: str, as_json: bool, store: Path | None) -> int:
 
 def _say(verification: Verification) -> None:
     facts = verification.facts
+    rows = render.counted(facts["rows"], "row")
+    sealed = facts["fingerprint"] is not None
     words = {
-        "structure": f"{facts['rows']:,} rows, chain and root match the seal",
-        "evidence": f"{facts['contents']:,} contents" if facts["contents"] else "all contents stand in the rows",
+        "structure": f"{rows}, chain and root match the seal" if sealed else f"{rows}, chained; there is no seal yet",
+        "evidence": render.counted(facts["contents"], "content")
+        if facts["contents"]
+        else "all contents stand in the rows",
         "publication": f"published by {facts['attempt']}, {facts['disposition']}",
         "availability": "all here",
         "authenticity": "unsigned: its owner could rebuild it",

@@ -206,7 +206,7 @@ class LiveCall(Live):
     def encoded(self, encoding: str) -> None:
         """Name the body's content encoding before its first piece."""
         assert self._body is not None, "only decisions stream"
-        self._body.encoding = encoding
+        self._body.encoded_as(encoding)
 
     def chunk(self, data: bytes, ends_chunk: bool = True) -> None:
         """Record a piece of the body."""

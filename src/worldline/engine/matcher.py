@@ -20,7 +20,7 @@ from worldline.engine.cassette import Cassette, Exchange
 from worldline.engine.order import GRACE_SECONDS, FinishingOrder, at_once
 from worldline.errors import Diverged, ReplayError
 from worldline.model import canon
-from worldline.model.dialects import what_changed
+from worldline.model.dialects import read_request, what_changed
 
 CANDIDATES = 8
 SHOWN = 500  # characters of a value that a divergence quotes
@@ -151,7 +151,7 @@ class Matcher:
                     last.call if last else None,
                     "$",
                     f"the record has {left[0].name} here" if left else "the record ends here",
-                    _shown(canon.parse(known.inputs)),
+                    self._asked(call, known),
                     call.name,
                 )
             )
@@ -164,6 +164,13 @@ class Matcher:
         return self._diverged(
             Divergence("changed", exchange.started, exchange.call, path, recorded, actual, call.name, hint)
         )
+
+    def _asked(self, call: Call, known: Keyed) -> Any:
+        """What a call without a match asks for, in a few words where it asks a model."""
+        ask = read_request(call.name, known.body) if known.body is not None else None
+        if ask is None:
+            return _shown(canon.parse(known.inputs))
+        return _shown(f"{ask.model}: {ask.last_user}" if ask.last_user else str(ask.model))
 
     def _hint(self, call: Call, exchange: Exchange, known: Keyed, path: str) -> str | None:
         """What stands at `path`; and where that is the result of a tool that ran outside, the way to bring it in."""

@@ -14,6 +14,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ LONGEST_NAME = 1024  # characters of a lane, an idempotency key and the like
 JSON = "application/json"
 SYNC_POLICY = "started rows and the end are durable before anything depends on them (fdatasync); others follow"
 CLOCK_STEP_NS = 1_000_000_000
+PROGRESS_NS = 250_000_000  # how often what a list shows of a running attempt is brought up to date
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +91,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._calls = 0
         self._drift = 0
+        self._last_progress = 0
         self._withheld_key = clock.key()  # never stored: what `refs` withholds cannot be guessed from its digest
         self.sealed: Path | None = None
         try:
@@ -159,6 +162,7 @@ class Recorder:
         if durable:
             self.log.sync()
             self._watch_clock()
+            self._keep_progress()
         return appended
 
     def _keys(self, keys: Mapping[str, Any]) -> dict[str, Any]:
@@ -235,6 +239,13 @@ class Recorder:
         if abs(drift - self._drift) > CLOCK_STEP_NS:
             step, self._drift = drift - self._drift, drift
             self.append("meta", "clock", {}, {"step_ns": str(step), "why": "the wall clock stepped"})
+
+    def _keep_progress(self) -> None:
+        now = self.clock()
+        if now - self._last_progress >= PROGRESS_NS:
+            self._last_progress = now
+            with suppress(OSError):  # a full disk: the log itself says so when it can no longer be written
+                self.progress()
 
     def progress(self) -> None:
         """Write what a list shows of a running attempt; a derived file, replaced whole, never synced."""

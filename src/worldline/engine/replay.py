@@ -6,7 +6,7 @@ agent: its code runs, every crossing is served, and a call that the record does 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -61,21 +61,23 @@ class ReplayReport(msgspec.Struct, kw_only=True):
         return out
 
 
-def reasons_against(recording: Recording, tools: str = "refuse") -> list[str]:
+def reasons_against(
+    recording: Recording, tools: str = "refuse", watch: Callable[[int], None] = lambda size: None
+) -> list[str]:
     """Why a recording cannot be re-driven, each with a way on; empty where it can.
 
     `tools="run"` allows for tools that ran outside the recording: they will run again.
     """
     manifest = recording.manifest
-    problems = [p for p in verify(recording).problems if p.kind not in ("unsealed", "torn", "zeros")]
+    problems = [p for p in verify(recording, watch).problems if p.kind not in ("unsealed", "torn", "zeros")]
     if problems:
         first = problems[0]
         return [
             f"the record does not verify: {first.kind} at {first.where}: {first.detail}; `worldline verify` lists all"
         ]
     reasons = []
-    if recording.header.data.get("capture") == "refs":
-        reasons.append("it was recorded with --capture refs: contents are not in it; record with --capture full")
+    if withheld := _withheld(recording):
+        reasons.append(withheld)
     coverage = manifest.coverage if manifest else {}
     outside: Mapping[str, int] = coverage.get("tools", {}).get("outside", {})
     if outside and tools != "run":
@@ -107,6 +109,8 @@ def placeholder(label: str) -> str:
 
 def inspect(recording: Recording) -> ReplayReport:
     """Level 0: rebuild every context and compare its hash."""
+    if withheld := _withheld(recording):
+        return ReplayReport(verdict="ineligible", reasons=[withheld], level="L0")
     contexts, unmet, lost = 0, None, []
     for call, body, met in rebuild(recording):
         contexts += 1
@@ -123,6 +127,12 @@ def inspect(recording: Recording) -> ReplayReport:
     return ReplayReport(verdict="prefix-equivalent" if partial else "equivalent", level="L0", contexts=contexts)
 
 
+def _withheld(recording: Recording) -> str | None:
+    if recording.header.data.get("capture") != "refs":
+        return None
+    return "it was recorded with --capture refs: contents are not in it; record with --capture full"
+
+
 def differences_of_place(recording: Recording) -> list[str]:
     """Where this machine differs from the one that recorded, as the header has it: said before any divergence."""
     before, here = recording.header.data.get("platform", {}), described_platform()
@@ -135,8 +145,14 @@ class ReplayBoundary:
 
     mode = "replay"
 
-    def __init__(self, recording: Recording, secrets: Mapping[str, str] | None = None, tools: str = "refuse") -> None:
-        reasons = reasons_against(recording, tools)
+    def __init__(
+        self,
+        recording: Recording,
+        secrets: Mapping[str, str] | None = None,
+        tools: str = "refuse",
+        watch: Callable[[int], None] = lambda size: None,
+    ) -> None:
+        reasons = reasons_against(recording, tools, watch)
         if reasons:
             raise Ineligible(reasons[0], reasons=reasons)
         self.recording = recording

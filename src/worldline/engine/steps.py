@@ -179,6 +179,8 @@ class _Fold:
             call.error = f"{exchange.data['error'].get('type')}: {exchange.data['error'].get('message')}"
         elif "result" in exchange.data:
             call.result = _text(self._cassette.recording, exchange.data["result"])
+        elif lost := exchange.data.get("unrecordable"):
+            call.error = f"its result is not in the record: {lost['type']} at {lost['path']}"
         if "elapsed_ns" in exchange.data:
             call.seconds = exchange.data["elapsed_ns"] / 1e9
 

@@ -48,6 +48,12 @@ class BodyRecorder:
         self.replaced = False
         self._withheld = recorder.commitment() if recorder.spec.capture == "refs" else None
 
+    def encoded_as(self, encoding: str) -> None:
+        """The body that will come is compressed in this way. Raises `SecretFound` for one nobody can look into."""
+        self.encoding = encoding
+        if encoding not in DECODERS and encoding not in ("identity", ""):
+            self._recorder.vault.not_scanned(f"a {encoding} body")
+
     def feed(self, data: bytes, ends_chunk: bool) -> None:
         """A piece came (or a part of one, then `ends_chunk` is False)."""
         if self.encoding in DECODERS and not self._closed:
@@ -127,8 +133,6 @@ class BodyRecorder:
         self._closed = True
         if self._encoded:
             self._open_encoded()
-        elif self.encoding not in ("identity", ""):
-            self._recorder.vault.unscanned += 1
         self._take(b"", last=True)
 
     def _open_encoded(self) -> None:
@@ -137,7 +141,8 @@ class BodyRecorder:
         try:
             plain = DECODERS[self.encoding](whole)
         except (zlib.error, EOFError, OSError):
-            plain, self._recorder.vault.unscanned = b"", self._recorder.vault.unscanned + 1
+            self._recorder.vault.not_scanned(f"a broken {self.encoding} body")
+            plain = b""
         redacted = self._recorder.vault.redact(plain)
         if redacted != plain:
             self._encoded, self._decoded = [(redacted, True)], redacted

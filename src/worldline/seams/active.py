@@ -15,7 +15,7 @@ import re
 import threading
 import uuid as uuids
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -25,7 +25,8 @@ from worldline.engine import clock
 from worldline.engine.boundary import Boundary, Call, inside
 from worldline.engine.content import Content
 from worldline.errors import NoRunInContext, UsageError
-from worldline.seams.environment import WORLDLINE_URL
+from worldline.seams.environment import WORLDLINE_URL, child_environment
+from worldline.seams.lanes import in_lane, lane
 from worldline.seams.remote import RemoteBoundary
 
 P = ParamSpec("P")
@@ -34,7 +35,6 @@ PERMISSIONS = ("requested", "granted", "denied", "auto_approved", "escalated", "
 _SOURCE = re.compile(r"[a-z][a-z0-9_]{0,40}")
 
 _current: ContextVar[ActiveRun | None] = ContextVar("worldline_run", default=None)
-_lane: ContextVar[str] = ContextVar("worldline_lane", default="main")
 _open: list[ActiveRun] = []
 _joined: dict[tuple[int, str], ActiveRun] = {}
 _lock = threading.Lock()
@@ -61,7 +61,10 @@ class Bases:
 
 
 class ActiveRun:
-    """A run that is open in this process. `mode` is `record` or `replay`; `path` names the recording once sealed."""
+    """A run that is open in this process. `mode` is `record` or `replay`.
+
+    `path` names the recording: once it is sealed, or at once where this process joined.
+    """
 
     def __init__(
         self, boundary: Boundary, url: str, run: str, joined: bool = False, secrets: Iterable[str] = ()
@@ -91,22 +94,21 @@ class ActiveRun:
     @contextmanager
     def step(self, name: str | None = None) -> Iterator[None]:
         """Everything inside is one step of this lane, whatever the model calls in it."""
-        lane, home = _lane.get(), os.getpid()
-        self.boundary.note("marker", "step", lane, {}, {"phase": "begin", "name": name})
+        here, home = lane(), os.getpid()
+        self.boundary.note("marker", "step", here, {}, {"phase": "begin", "name": name})
         try:
             yield
         finally:
             if os.getpid() == home:  # a child forked inside leaves a step that is its parent's to end
-                self.boundary.note("marker", "step", lane, {}, {"phase": "end", "name": name})
+                self.boundary.note("marker", "step", here, {}, {"phase": "end", "name": name})
 
-    @contextmanager
-    def lane(self, name: str) -> Iterator[None]:
+    def lane(self, name: str) -> AbstractContextManager[None]:
         """Everything inside belongs to the agent, thread or task `name`."""
-        mark = _lane.set(name)
-        try:
-            yield
-        finally:
-            _lane.reset(mark)
+        return in_lane(name)
+
+    def environment(self) -> dict[str, str]:
+        """The environment for a child process of this run: its model calls and tools are recorded, or served."""
+        return child_environment(os.environ, self.url, self.proxy.__getitem__)
 
     def observe(self, value: Any, *, src: str, name: str | None = None) -> None:
         """Record something that the agent saw: `src` says what kind (`terminal`, `file`, `window` ...).
@@ -115,13 +117,13 @@ class ActiveRun:
         """
         if not _SOURCE.fullmatch(src):
             raise UsageError(f"an observation's src is a lower-case word, not {src!r}", src=src)
-        self.boundary.note("observation", src, _lane.get(), {}, {"name": name, "value": Content.of(value)})
+        self.boundary.note("observation", src, lane(), {}, {"name": name, "value": Content.of(value)})
 
     def permission(self, src: str, capability: str, **facts: Any) -> None:
         """Record a permission event: `src` is one of `PERMISSIONS`; `facts` are plain data (who, why, policy)."""
         if src not in PERMISSIONS:
             raise UsageError(f"a permission is one of {', '.join(PERMISSIONS)}, not {src!r}", src=src)
-        self.boundary.note("permission", src, _lane.get(), {}, {"capability": capability, "facts": Content.of(facts)})
+        self.boundary.note("permission", src, lane(), {}, {"capability": capability, "facts": Content.of(facts)})
 
     def outcome(
         self, outcome: str | None = None, *, reward: float | None = None, done: bool | None = None, **facts: Any
@@ -133,7 +135,7 @@ class ActiveRun:
             outcome = "succeeded" if done else "failed"
         plain = {"outcome": outcome, "reward": reward, "done": done}
         self.boundary.note(
-            "marker", "outcome", _lane.get(), {}, {**plain, **({"facts": Content.of(facts)} if facts else {})}
+            "marker", "outcome", lane(), {}, {**plain, **({"facts": Content.of(facts)} if facts else {})}
         )
 
     def now(self) -> datetime.datetime:
@@ -145,17 +147,16 @@ class ActiveRun:
         """A random UUID, recorded."""
         return uuids.UUID(self._sample("uuid", clock.new_uuid))
 
-    @property
     def rng(self) -> clock.Generator:
         """This lane's random generator; its seed is recorded when it is first asked for."""
-        lane = _lane.get()
-        if lane not in self._generators:
-            self._generators[lane] = clock.generator(self._sample("rng", clock.new_seed))
-        return self._generators[lane]
+        here = lane()
+        if here not in self._generators:
+            self._generators[here] = clock.generator(self._sample("rng", clock.new_seed))
+        return self._generators[here]
 
     def _sample(self, name: str, draw: Callable[[], Any]) -> Any:
-        lane = _lane.get()
-        call = Call(kind="observation", name=name, inputs=Content.of({"lane": lane}), lane=lane, parent=inside.get())
+        here = lane()
+        call = Call(kind="observation", name=name, inputs=Content.of({"lane": here}), lane=here, parent=inside.get())
         return doors.call(self.boundary, call, draw)
 
     def bind(self, function: Callable[P, R]) -> Callable[P, R]:
@@ -192,11 +193,6 @@ def _finite(reward: Any) -> float:
     return float(reward)
 
 
-def lane() -> str:
-    """The lane of this context."""
-    return _lane.get()
-
-
 def current() -> ActiveRun | None:
     """The run that this line of code belongs to, or None where nothing records.
 
@@ -224,7 +220,9 @@ def join() -> ActiveRun | None:
     with _lock:
         if key not in _joined:
             boundary = RemoteBoundary(url)
-            _joined[key] = ActiveRun(boundary, url, boundary.info["run"], True, boundary.info.get("secrets", ()))
+            told = boundary.info
+            _joined[key] = ActiveRun(boundary, url, told["run"], joined=True, secrets=told["secrets"])
+            _joined[key].path = Path(told["path"])
         return _joined[key]
 
 

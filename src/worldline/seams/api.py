@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import functools
 import inspect
+import logging
 import os
 import uuid as uuids
 from collections.abc import Callable, Iterable, Mapping
@@ -25,8 +26,10 @@ from worldline.engine.recorder import Spec
 from worldline.engine.threads import in_thread
 from worldline.errors import JoinError, UsageError, ValueRefused
 from worldline.model.effects import Effect
-from worldline.seams.active import ActiveRun, current, enclosing, entered, is_own_url, join, lane
+from worldline.seams.active import ActiveRun, current, enclosing, entered, is_own_url, join
 from worldline.seams.environment import WORLDLINE_URL, provider_keys
+from worldline.seams.lanes import in_lane
+from worldline.seams.lanes import lane as lane_here
 from worldline.seams.session import RecordingSession
 from worldline.store.catalog import default_store
 from worldline.store.vault import MIN_LENGTH
@@ -34,6 +37,11 @@ from worldline.store.vault import MIN_LENGTH
 P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
+_log = logging.getLogger("worldline")
+NOTHING_CROSSED = (
+    "nothing crossed this recording: wrap the client (run.wrap(OpenAI())), give it run.proxy.openai as its base URL, "
+    "or decorate tools with @worldline.tool"
+)
 Secrets = Mapping[str, str] | Iterable[str]
 CAPTURES = ("full", "refs")
 POLICIES = ("redact", "stop")
@@ -115,11 +123,13 @@ class record:
             return  # joined; or a forked child that leaves its parent's block, which is the parent's to seal
         self._stack.close()
         outcome = self._session.recorder.outcome
+        if self._session.recorder.log.seq == 1 and error is None:
+            _log.warning(NOTHING_CROSSED)
         interrupted = isinstance(error, KeyboardInterrupt)
-        left = isinstance(error, SystemExit) and not error.code  # a program that ends here, content
-        if left:
+        content = error is None or (isinstance(error, SystemExit) and not error.code)
+        if content:
             outcome.setdefault("outcome", "succeeded")
-        elif error is not None:
+        else:
             outcome.setdefault("outcome", "failed")
             outcome["error"] = self._session.recorder.vault.masked(f"{type(error).__name__}: {error}"[:500])
         self._run.path = self._session.close(
@@ -237,7 +247,7 @@ class _Crossing:
             inputs=self._inputs(arguments),
             effect=str(self._effect),
             idempotency_key=self._key(arguments),
-            lane=lane(),
+            lane=lane_here(),
             parent=inside.get(),
         )
 
@@ -257,6 +267,11 @@ def step(name: str | None = None) -> AbstractContextManager[None]:
     """Everything inside is one step of the current run; nothing happens without one."""
     run = current()
     return nullcontext() if run is None else run.step(name)
+
+
+def lane(name: str) -> AbstractContextManager[None]:
+    """Everything inside belongs to the agent, thread or task `name`; it tells sub-agents of one run apart."""
+    return in_lane(name)
 
 
 def observe(value: Any, *, src: str, name: str | None = None) -> None:
@@ -292,4 +307,4 @@ def uuid() -> uuids.UUID:
 def rng() -> clock.Generator:
     """A random generator, its seed recorded where a run is open."""
     run = current()
-    return run.rng if run is not None else clock.generator(clock.new_seed())
+    return run.rng() if run is not None else clock.generator(clock.new_seed())

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from typing import IO, Any
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import IO, Any, Self
 
 import msgspec
 
@@ -44,13 +44,13 @@ def run(
 
     Raises `CommandNotFound` where it cannot be started.
     """
-    received: list[int] = []
-    try:
-        child = subprocess.Popen(command, env=dict(environment), stdout=stdout)
-    except OSError as error:
-        raise CommandNotFound(f"cannot start '{command[0]}': {error.strerror}", command=command[0]) from error
     stopped: str | None = None
-    with _passing_on(child, received):
+    with _Signals() as signals:
+        try:
+            child = subprocess.Popen(command, env=dict(environment), stdout=stdout)
+        except OSError as error:
+            raise CommandNotFound(f"cannot start '{command[0]}': {error.strerror}", command=command[0]) from error
+        signals.goes_to(child)
         try:
             while stopped is None and child.poll() is None:
                 with suppress(subprocess.TimeoutExpired):
@@ -62,23 +62,43 @@ def run(
                 _end(child)
     code = child.wait()
     by_signal = signal.Signals(-code).name if code < 0 else None
-    return Ended(128 - code if code < 0 else code, by_signal, signal.Signals(received[0]).name if received else None)
+    return Ended(128 - code if code < 0 else code, by_signal, signals.first)
 
 
-@contextmanager
-def _passing_on(child: subprocess.Popen[bytes], received: list[int]) -> Iterator[None]:
-    def pass_on(number: int, _: object) -> None:
-        received.append(number)
-        # The terminal sends Ctrl-C to the whole group already; the command has had it.
-        if child.poll() is None and not (number == signal.SIGINT and os.isatty(0)):
-            child.send_signal(number)
+class _Signals:
+    """Takes the signals meant for us and passes them on to the command, also those that come before it runs."""
 
-    before = {number: signal.signal(number, pass_on) for number in PASSED_ON}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
+    def __init__(self) -> None:
+        self._received: list[int] = []
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._take) for number in PASSED_ON}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    @property
+    def first(self) -> str | None:
+        """The name of the first signal that came."""
+        return signal.Signals(self._received[0]).name if self._received else None
+
+    def goes_to(self, child: subprocess.Popen[bytes]) -> None:
+        """The command runs: pass on what has come and what will come."""
+        self._child = child
+        for number in list(self._received):
+            self._pass_on(number)
+
+    def _take(self, number: int, _: object) -> None:
+        self._received.append(number)
+        self._pass_on(number)
+
+    def _pass_on(self, number: int) -> None:
+        # The terminal sends Ctrl-C to the whole group already; the command has had it.
+        if self._child and self._child.poll() is None and not (number == signal.SIGINT and os.isatty(0)):
+            self._child.send_signal(number)
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

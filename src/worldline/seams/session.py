@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ class RecordingSession:
             "attempt": recorder.attempt_id,
             "session": recorder.session,
             "secrets": recorder.vault.labels,
+            "path": str(recorder.run_directory.absolute()),
         }
 
     def environment(self) -> dict[str, str]:
@@ -80,10 +81,11 @@ class ReplaySession:
         environment: Mapping[str, str],
         secrets: Mapping[str, str] | None = None,
         tools: str = "refuse",
+        watch: Callable[[int], None] = lambda size: None,
     ) -> None:
         self.recording = recording
         self.secrets = {**resolve_secrets(recording, environment), **(secrets or {})}
-        self.boundary = ReplayBoundary(recording, self.secrets, tools)
+        self.boundary = ReplayBoundary(recording, self.secrets, tools, watch)
         # No upstream is ever asked: the bases only name the providers.
         bases = {name: provider.base for name, provider in PROVIDERS.items()}
         self.proxy = Proxy(self.boundary, bases, lambda value: None, Door(self.boundary, self.info))
@@ -91,7 +93,12 @@ class ReplaySession:
 
     def info(self) -> dict[str, Any]:
         """What a joining process is told."""
-        return {"mode": "replay", "run": self.recording.run_directory.name, "secrets": self.boundary.vault.labels}
+        return {
+            "mode": "replay",
+            "run": self.recording.run_directory.name,
+            "secrets": self.boundary.vault.labels,
+            "path": str(self.recording.path.absolute()),
+        }
 
     def environment(self) -> dict[str, str]:
         """The environment for the re-driven agent: placeholders where a key or a registered secret is not at hand."""

@@ -6,6 +6,7 @@ characters, or `latest`.
 
 from __future__ import annotations
 
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -101,14 +102,19 @@ def _named(name: str, store: Path) -> Recording:
 
 
 def default_store(given: Path | None = None) -> Path:
-    """The store to use: as given, else `.worldline/runs` of the nearest folder upwards that has one, else of here."""
+    """The store to use: as given, else `.worldline/runs` of the nearest folder upwards that has one, else of here.
+
+    The search ends at the repository's top, at the home folder, and before a folder that others can write in.
+    """
     if given is not None:
         return given
     here = Path.cwd()
     for folder in (here, *here.parents):
+        if folder != here and folder.stat().st_mode & stat.S_IWOTH:
+            break
         if (folder / layout.DEFAULT_STORE).is_dir():
             return _relative(folder / layout.DEFAULT_STORE, here)
-        if (folder / ".git").exists():
+        if (folder / ".git").exists() or folder == Path.home():
             break
     return layout.DEFAULT_STORE
 

@@ -44,6 +44,11 @@ class Recording:
         chunks = sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
         return [path for path in (*chunks, self.attempt / layout.TAIL) if path.is_file()]
 
+    @property
+    def log_bytes(self) -> int:
+        """The size of the log's files."""
+        return sum(path.stat().st_size for path in self.files())
+
     def events(self) -> Iterator[Event]:
         """The good rows, in order. When it ends, `damages` holds what was not good."""
         reader = RowReader(self.files())

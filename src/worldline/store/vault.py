@@ -125,6 +125,13 @@ class Vault:
         self._count(1)
         return marker(label).encode("ascii")
 
+    def not_scanned(self, what: str) -> None:
+        """Something goes into the record that could not be looked into. Under `stop`, with secrets held, it stops."""
+        self.unscanned += 1
+        if self.policy == "stop" and self.labels and self.met is None:
+            self.met = SecretFound(f"{what} cannot be searched for secrets; the run was stopped", label=None)
+            raise self.met
+
     def _count(self, found: int) -> None:
         with self._count_lock:
             self.redactions += found

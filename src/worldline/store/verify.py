@@ -10,7 +10,7 @@ authenticity   who vouches for it; a chain alone shows edits, not authors
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ class Verification(msgspec.Struct):
         return not self.problems
 
 
+WATCHED_BYTES = 1 << 20
 _FOLDERS = frozenset({layout.CHUNKS, layout.BLOBS})
 
 
@@ -59,13 +60,16 @@ class _Log(msgspec.Struct):
     blobs: dict[str, dict[str, Any]] = {}
 
 
-def verify(recording: Recording) -> Verification:
-    """Read every byte of a recording and judge it. Raises only for what is no recording at all."""
+def verify(recording: Recording, watch: Callable[[int], None] = lambda size: None) -> Verification:
+    """Read every byte of a recording and judge it. Raises only for what is no recording at all.
+
+    `watch` is told, now and then, how many more bytes of the log have been read: for a progress line.
+    """
     manifest = recording.manifest
     structure: list[Problem] = []
     if recording.seal_problem is not None:
         structure.append(Problem("manifest", layout.MANIFEST, recording.seal_problem))
-    log = _read(recording)
+    log = _read(recording, watch)
     structure += _structure(recording, manifest, log)
     corrupt, missing = _contents(recording, manifest, log)
     publication = list(_publication(recording, manifest)) if manifest else []
@@ -90,14 +94,17 @@ def verify(recording: Recording) -> Verification:
     return Verification(verdicts, [*structure, *corrupt, *missing, *publication], facts)
 
 
-def _read(recording: Recording) -> _Log:
-    log = _Log(RowReader(recording.files()), Merkle(), blobs={})
+def _read(recording: Recording, watch: Callable[[int], None]) -> _Log:
+    log, told = _Log(RowReader(recording.files()), Merkle(), blobs={}), 0
     for event in log.reader:
         log.merkle.add(log.reader.leaf)
         log.last = event.name
         if event.seq == 0:
             log.header = event.h
         _collect_blobs(event.data, log.blobs)
+        if log.reader.bytes - told >= WATCHED_BYTES:
+            watch(log.reader.bytes - told)
+            told = log.reader.bytes
     return log
 
 

@@ -32,5 +32,5 @@ with wl.record("own", task="joined") as run:
         run.permission("granted", "read_only", by="a rule")
     run.permission("denied", "irreversible_external", policy="money-over-50")
     print(client.chat.completions.create(model="gpt-5", messages=messages, tools=TOOLS).choices[0].message.content)
-    print(run.now().isoformat(), run.rng.random())
+    print(run.now().isoformat(), run.rng().random())
     run.outcome("succeeded", reward=0.5)

@@ -11,21 +11,31 @@ import functools
 import importlib
 import threading
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from worldline.engine.boundary import Call, Live, RecordEnds, Served, inside, its_turn
+from worldline.engine.boundary import Boundary, Call, Live, RecordEnds, Served, inside, its_turn
 from worldline.engine.order import GRACE_SECONDS
 from worldline.engine.threads import in_thread
 from worldline.errors import UsageError, WorldlineError
-from worldline.seams.active import ActiveRun, lane
+from worldline.seams.lanes import lane
 from worldline.seams.wire.exchange import call_of, recorded_headers, served_headers
 from worldline.seams.wire.http import header
 from worldline.seams.wire.server import error_body
 from worldline.seams.wire.serving import NO_RETRY, REFUSED, hung_up_at
 
 LIBRARIES = ("httpx2", "httpx")
+
+
+class OpenRun(Protocol):
+    """What a twin needs of a run: its own URL, and its door."""
+
+    url: str
+
+    @property
+    def boundary(self) -> Boundary:
+        """The door."""
 
 
 class _Twins(NamedTuple):
@@ -35,14 +45,14 @@ class _Twins(NamedTuple):
     awaited: Any
 
 
-def twin(run: ActiveRun, inner: Any) -> Any:
+def twin(run: OpenRun, inner: Any) -> Any:
     """The twin around a transport of httpx or httpx2, sync or async. Raises `UsageError` for anything else."""
     library = _library_of(inner)
     twins = _twins(library.__name__)
     return (twins.awaited if isinstance(inner, library.AsyncBaseTransport) else twins.plain)(run, inner)
 
 
-def wrap_client(run: ActiveRun, client: Any) -> Any:
+def wrap_client(run: OpenRun, client: Any) -> Any:
     """A copy of an SDK client (OpenAI, Anthropic, and what is built like them) that goes through the twin."""
     if str(getattr(client, "base_url", "")).startswith(run.url):
         return client
@@ -65,7 +75,7 @@ def _library_of(thing: Any) -> Any:
     raise UsageError(f"{type(thing).__module__}.{type(thing).__name__} belongs to neither httpx nor httpx2")
 
 
-def _call(run: ActiveRun, request: Any, body: bytes) -> Call | None:
+def _call(run: OpenRun, request: Any, body: bytes) -> Call | None:
     """The call that a request is; None for one that goes to this run's own proxy, which records it itself."""
     if str(request.url).startswith(run.url):
         return None
@@ -208,7 +218,7 @@ def _twins(name: str) -> _Twins:
     class Twin(library.BaseTransport):  # type: ignore[name-defined,misc]
         """The sync transport."""
 
-        def __init__(self, run: ActiveRun, inner: Any) -> None:
+        def __init__(self, run: OpenRun, inner: Any) -> None:
             self._run, self._inner = run, inner
 
         def handle_request(self, request: Any) -> Any:
@@ -238,7 +248,7 @@ def _twins(name: str) -> _Twins:
     class AsyncTwin(library.AsyncBaseTransport):  # type: ignore[name-defined,misc]
         """The async transport."""
 
-        def __init__(self, run: ActiveRun, inner: Any) -> None:
+        def __init__(self, run: OpenRun, inner: Any) -> None:
             self._run, self._inner = run, inner
 
         async def handle_async_request(self, request: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`python -m worldline.testing.provider`: one provider as a process, until its stdin closes or SIGTERM arrives.
+"""`python -m worldline.testing.provider`: a provider as a process, until SIGTERM or the end of a pipe at its stdin.
 
 When it is ready it prints one line of JSON, `{"openai": URL, "anthropic": URL}`: what `OPENAI_BASE_URL` and
 `ANTHROPIC_BASE_URL` take.
@@ -12,6 +12,7 @@ import importlib
 import json
 import os
 import signal
+import stat
 import sys
 import threading
 from typing import Any, TextIO, cast
@@ -69,8 +70,18 @@ def _serve(provider: Provider) -> None:
         urls = {"openai": provider.openai_url, "anthropic": provider.anthropic_url}
         sys.stdout.write(json.dumps(urls) + "\n")
         sys.stdout.flush()
-        threading.Thread(target=_await_end_of_input, args=(over,), daemon=True).start()
+        if _is_pipe(0):
+            threading.Thread(target=_await_end_of_input, args=(over,), daemon=True).start()
         over.wait()
+
+
+def _is_pipe(descriptor: int) -> bool:
+    """Whether somebody holds the other end. A terminal or /dev/null, as `&` gives it, says nothing by its end."""
+    try:
+        mode = os.fstat(descriptor).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 def _await_end_of_input(over: threading.Event) -> None:
