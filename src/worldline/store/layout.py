@@ -10,6 +10,7 @@ runs/<run>/trajectory/attempts/<ainst_...>/     owner-only
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -93,6 +94,12 @@ def write_durable(path: Path, data: bytes) -> None:
 def opened(header: Mapping[str, Any]) -> bytes:
     """What `open.json` says, derived from the header row's data: who is recording what, in which format."""
     return encode_json({key: header.get(key) for key in ("format", "session", "run", "attempt", "pid")}) + b"\n"
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def chunk_name(number: int) -> str:

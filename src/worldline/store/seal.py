@@ -33,12 +33,7 @@ def read_back(attempt: Path, log: LogWriter) -> list[list[Any]]:
     if reader.damages or (reader.seq, reader.head, merkle.root()) != (log.seq, log.h, log.merkle.root()):
         where = reader.damages[0] if reader.damages else None
         raise Damaged(f"the log read back from {attempt} is not what was written", damage=where, seq=reader.seq)
-    return [[path.name, path.stat().st_size, _sha256(path)] for path in files]
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return [[path.name, path.stat().st_size, layout.sha256_of(path)] for path in files]
 
 
 def publish(attempt: Path, name: str, result: dict[str, Any], facts: dict[str, Any], publishes: bool) -> Path | None:

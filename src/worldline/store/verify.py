@@ -9,9 +9,7 @@ authenticity   who vouches for it; a chain alone shows edits, not authors
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -146,7 +144,7 @@ def _files(recording: Recording, manifest: Manifest) -> Iterator[Problem]:
     for name, (size, digest) in sealed.items():
         if not (attempt / name).is_file():
             yield Problem("missing", name, "a sealed file is gone")
-        elif ((attempt / name).stat().st_size, _sha256(attempt / name)) != (size, digest):
+        elif ((attempt / name).stat().st_size, layout.sha256_of(attempt / name)) != (size, digest):
             yield Problem("changed", name, "not the bytes that were sealed")
     yield from _derived(recording)
 
@@ -185,7 +183,7 @@ def _publication(recording: Recording, manifest: Manifest) -> Iterator[Problem]:
     own, name = recording.attempt / layout.RESULT, manifest.result["name"]
     if not own.is_file():
         yield Problem("missing", layout.RESULT, "the sealed result is gone")
-    elif (own.stat().st_size, _sha256(own)) != (manifest.result["size"], manifest.result["sha256"]):
+    elif (own.stat().st_size, layout.sha256_of(own)) != (manifest.result["size"], manifest.result["sha256"]):
         yield Problem("changed", layout.RESULT, "not the bytes that were sealed")
     staged = recording.attempt / layout.STAGED
     if not staged.is_file():
@@ -197,7 +195,7 @@ def _publication(recording: Recording, manifest: Manifest) -> Iterator[Problem]:
     target = recording.run_directory / name
     if not target.is_file():
         yield Problem("unpublished", name, "the published result is gone from the run's directory")
-    elif (target.stat().st_size, _sha256(target)) != (manifest.result["size"], manifest.result["sha256"]):
+    elif (target.stat().st_size, layout.sha256_of(target)) != (manifest.result["size"], manifest.result["sha256"]):
         yield Problem("changed", name, "the published result is not this attempt's")
 
 
@@ -221,8 +219,3 @@ def _collect_blobs(value: Any, found: dict[str, dict[str, Any]]) -> None:
     elif isinstance(value, list):
         for item in value:
             _collect_blobs(item, found)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
