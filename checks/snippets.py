@@ -6,6 +6,7 @@ fences through sh, everything else is only text. What a page needs beyond that i
     <!-- worldline: skip REASON -->     the next fence is not run
     <!-- worldline: file NAME -->       the next fence is written to NAME in the working directory, not run
     <!-- worldline: provider -->        the page runs against the fake provider (tests/house/test_docs.py starts it)
+    <!-- worldline: needs PROGRAM -->   the page runs only where that program is installed
 
 A `console` command ends with exit code 0, or with N when its line ends with `# exits N`.
 """
@@ -27,6 +28,7 @@ FENCE = re.compile(
     r"^(?P<indent> *)(?P<ticks>`{3,})(?P<language>\w*)[^\n]*\n(?P<text>.*?)^ *(?P=ticks) *$", re.M | re.S
 )
 NOTE = re.compile(r"<!-- worldline: (?P<word>skip|file|provider)(?: (?P<rest>[^\n]*?))? -->\s*\Z")
+NEEDS = re.compile(r"^<!-- worldline: needs (\S+) -->$", re.M)
 PROVIDER = re.compile(r"^<!-- worldline: provider -->$", re.M)
 EXITS = re.compile(r"\s+# exits (\d+)$")
 
@@ -48,6 +50,11 @@ class SnippetFailed(Exception):
 def wants_provider(page: str) -> bool:
     """Whether the page asks for the fake provider."""
     return PROVIDER.search(page) is not None
+
+
+def needed(page: str) -> list[str]:
+    """The programs that the page cannot run without."""
+    return NEEDS.findall(page)
 
 
 def snippets(page: str) -> Iterator[Snippet]:

@@ -52,10 +52,11 @@ def main() -> int:
     title("4. Show: which step did what")
     shown = worldline(["show", "latest"], environment)
     title("Next")
-    command = os.path.relpath(Path(sys.executable).parent / "worldline")
-    line(f"{command} show latest --step 4          what the model said and did there")
-    line(f"{command} replay latest                 rebuild every model request from the log, nothing runs")
-    line(f"{command} record -- python agent.py     your own agent, unchanged")
+    line("The run failed as it should: the agent pays the whole order back, although one lamp was fine (step 3).")
+    line(f". {os.path.relpath(Path(sys.executable).parent / 'activate')}")
+    line("worldline show latest --step 3          what the model said and did there")
+    line("worldline replay latest                 rebuild every model request from the log, nothing runs")
+    line("worldline record -- python agent.py     your own agent, unchanged")
     good = (recorded, verified, replayed, shown) == (1, 0, 0, 0) and ledger() == paid
     return 0 if good else 1
 

@@ -13,13 +13,18 @@ WorldlineError                      4   anything of ours
 |  |- WriterConflict                4   another writer holds the attempt
 |  |- AttemptClosed                 4
 |  |- PortInUse                     4
+|  |- SignatureFailed               4   ssh-keygen is not here, or could not sign
 |  `- SecretFound                   4   policy `stop` met a registered secret
 |- ReadError                        1   the record could not be read as asked
 |  |- Damaged                       1   bytes are not what was written, with file and offset
+|  |- ProofFailed                   1   a proof does not prove what it says
+|  |- Unsealed                      3   only what is sealed can be proven or signed
+|  |- UnattestedResultError         3   a result is published that no sealed attempt vouches for
 |  `- NewerFormat                   3
 |- ReplayError                      1
 |  |- Diverged                      1   the agent asked for something else than the record holds
 |  `- Ineligible                    3   the record cannot be replayed in this way, with reasons
+|     `- VerifierIsWriter           3   who wrote a recording cannot verify its replay
 |- JoinError                        4   the run named by WORLDLINE_URL could not be reached or refused
 `- NoRunInContext                   4   several runs are open and the caller is in none of them
 """
@@ -101,6 +106,10 @@ class PortInUse(RecordError):
     """The port asked for is taken."""
 
 
+class SignatureFailed(RecordError):
+    """`ssh-keygen` cannot be run, or could not sign with the key."""
+
+
 class SecretFound(RecordError):
     """Under the policy `stop` a registered secret was about to be written. `facts["label"]` names it, not its value."""
 
@@ -113,6 +122,22 @@ class ReadError(WorldlineError):
 
 class Damaged(ReadError):
     """Bytes of the record are not what was written. `facts` has `file`, `offset` and the last good `seq`."""
+
+
+class ProofFailed(ReadError):
+    """A proof does not lead from its row or prefix to the sealed root, or to the fingerprint that was asked for."""
+
+
+class Unsealed(ReadError):
+    """The record is not sealed; only what is sealed can be proven or signed."""
+
+    exit_code = 3
+
+
+class UnattestedResultError(ReadError):
+    """The run has a published result that no attempt sealed as complete vouches for: refused, and never run again."""
+
+    exit_code = 3
 
 
 class NewerFormat(ReadError):
@@ -138,6 +163,10 @@ class Ineligible(ReplayError):
     """The record cannot be replayed in this way. `facts["reasons"]` lists why, each with a way on."""
 
     exit_code = 3
+
+
+class VerifierIsWriter(Ineligible):
+    """The process that wrote a recording cannot verify its replay: another one must."""
 
 
 class JoinError(WorldlineError):

@@ -18,13 +18,15 @@ from worldline.engine import replay as replays
 from worldline.engine.cassette import Cassette
 from worldline.engine.replay import ReplayReport
 from worldline.engine.steps import Step, steps
-from worldline.errors import Ineligible
+from worldline.errors import Ineligible, VerifierIsWriter
 from worldline.model.events import Event
 from worldline.seams.active import ActiveRun, entered
 from worldline.seams.session import ReplaySession
 from worldline.store.catalog import default_store, find
+from worldline.store.reconcile import refuse_doubt
 from worldline.store.recording import Recording
-from worldline.store.verify import Verification, verify
+from worldline.store.verdicts import Verification
+from worldline.store.verify import verify
 
 
 class Run:
@@ -61,9 +63,9 @@ class Run:
         """Its rows, those that can be read."""
         return list(self.recording.events())
 
-    def verify(self) -> Verification:
-        """The five verdicts and every problem."""
-        return verify(self.recording)
+    def verify(self, *, signers: str | Path | None = None) -> Verification:
+        """The five verdicts and every problem. `signers` is an allowed signers file: one of them must have signed."""
+        return verify(self.recording, signers=None if signers is None else Path(signers))
 
     def replay(
         self,
@@ -75,7 +77,8 @@ class Run:
         """Replay it. Without `agent` every context is rebuilt; with one, it runs here and every crossing is served.
 
         `agent` takes no arguments and may be async. What it raises on the way is not raised here: an agent that
-        failed when it was recorded fails again. `tools="run"` lets tools run that ran outside the recording.
+        failed when it was recorded fails again; one that did not is diverged (`outcome`). `tools="run"` lets tools run
+        that ran outside the recording.
         """
         if agent is None:
             return replays.inspect(self.recording)
@@ -85,13 +88,34 @@ class Run:
             return ReplayReport(verdict="ineligible", reasons=error.facts["reasons"])
         run = ActiveRun(session.boundary, session.proxy.url, self.id, secrets=session.boundary.vault.labels)
         raised: BaseException | None = None
+        ended: int | None = None
         try:
             with entered(run, session.environment()):
                 raised = _run(agent)
+            left_well = raised is None or (isinstance(raised, SystemExit) and not raised.code)
+            ended = 0 if left_well else 1
         finally:
-            report = session.close()
+            report = session.close(ended)
         if raised is not None:
             report.notes.append(f"the agent raised {type(raised).__name__}: {raised}"[:500])
+        return report
+
+    def verify_replay(
+        self, agent: Callable[[], Any] | None = None, *, secrets: Mapping[str, str] | None = None
+    ) -> ReplayReport:
+        """Replay it as evidence: only a sealed attempt that published its result, and no tool is let run.
+
+        The report's `projection` names and versions what was compared. Raises `VerifierIsWriter` in the process that
+        recorded it; whatever else stands against it makes the verdict `ineligible`.
+        """
+        try:
+            replays.require_attested(self.recording)
+        except VerifierIsWriter:
+            raise
+        except Ineligible as error:
+            return ReplayReport(verdict="ineligible", reasons=error.facts["reasons"], strict=True)
+        report = self.replay(agent, secrets=secrets)
+        report.strict = True
         return report
 
 
@@ -126,6 +150,7 @@ def _run(agent: Callable[[], Any]) -> BaseException | None:
 def open(name: str | Path, store: str | Path | None = None) -> Run:  # noqa: A001 - the public verb, `worldline.open`
     """The recorded run that `name` means: a path, an id or its unambiguous prefix, `latest`.
 
-    Raises `RecordingNotFound`, `AmbiguousRun`, `NotARecording`, `NewerFormat` or `Damaged`.
+    Raises `RecordingNotFound`, `AmbiguousRun`, `NotARecording`, `NewerFormat`, `Damaged`, or `UnattestedResultError`
+    where the run's published result is in doubt.
     """
-    return Run(find(str(name), default_store(Path(store) if store is not None else None)))
+    return Run(refuse_doubt(find(str(name), default_store(Path(store) if store is not None else None))))

@@ -55,7 +55,7 @@ def unprivileged() -> tuple[str, ...]:
         (["record", "--continue", "latest", "--", "true"], "no runs in .worldline/runs yet; "),
         (["list", "nosuch"], "no folder nosuch"),
         (["recrod", "--", "true"], "no verb 'recrod'; did you mean 'record'? (worldline --help)"),
-        (["frobnicate"], "no verb 'frobnicate'; there are record, list, show, verify, replay (worldline --help)"),
+        (["frobnicate"], "no verb 'frobnicate'; there are record, list, show, "),
         (["show", "--wrong", "latest"], "no such option '--wrong'"),
         (["record", "--"], "missing argument '-- CMD...' (worldline record --help)"),
         (["record", "--out", "file.txt", "--", "true"], "invalid value for '--out': Directory 'file.txt' is a file"),

@@ -13,7 +13,7 @@ from tests.cli.conftest import Recorded
 from tests.cli.terminal import agent, clerks_model, environment, worldline
 from worldline.testing.provider import Provider
 
-VERBS = ["record", "list", "show", "verify", "replay"]
+VERBS = ["record", "list", "show", "verify", "sign", "prove", "replay", "reconcile", "gc"]
 NOBODY = type(None)
 
 

@@ -15,7 +15,7 @@ def test_the_demo() -> None:
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert "one of them with a 429 that the SDK retried" in done.stdout
-    assert "✓ equivalent   13 exchanges served, 0 live, provider never contacted" in done.stdout
+    assert "✓ equivalent   13 exchanges served, none passed on to a provider" in done.stdout
     assert "connections to the provider: 0; refunds paid again: 0" in done.stdout
     [entry] = worldline("list", "--json").json
     assert (entry["task"], entry["outcome"], entry["steps"]) == ("refund #812", "failed", 6)

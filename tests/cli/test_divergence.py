@@ -5,6 +5,7 @@ The provider of the recording has stopped before any of these replays starts, so
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -38,7 +39,7 @@ def step(shown: Any, index: int) -> dict[str, Any]:
 def test_the_unchanged_agent_is_equivalent_and_gets_the_same_answers(clerk: Recorded) -> None:
     ended = replay(None, "--tools", "run")
     assert (ended.code, ended.out.splitlines()[:-1]) == (0, clerk.ended.out.splitlines())
-    assert ended.out.splitlines()[-1].startswith("✓ equivalent   3 exchanges served, 0 live")
+    assert ended.out.splitlines()[-1].startswith("✓ equivalent   3 exchanges served, none passed on")
 
 
 def test_one_prompt_word(clerk: Recorded) -> None:
@@ -80,7 +81,7 @@ def test_one_tool_result_names_the_tool_its_call_and_the_way_on(clerk: Recorded)
         '  - "order 812: lamp, 2 pieces"',
         '  + "order 812: lamp, 3 pieces"',
         f"  {hint}",
-        "  1 exchange served, 0 live",
+        "  1 exchange served",
     ]
 
 
@@ -99,7 +100,7 @@ def test_the_last_call_dropped(clerk: Recorded) -> None:
         "✕ diverged (unconsumed) at step 0, openai.chat, seq 1, c0",
         "  - 3 recorded calls were never asked for",
         "  + the agent ended",
-        "  0 exchanges served, 0 live",
+        "  0 exchanges served",
     ]
 
 
@@ -158,3 +159,21 @@ def test_identical_calls_get_each_its_own_answer_and_one_more_is_told() -> None:
     assert (more["kind"], more["call"]) == ("unexpected", "c2")
     fewer = divergence(worldline("replay", "latest", "--json", "--", *same[:-1]))
     assert (fewer["kind"], fewer["call"]) == ("unconsumed", "c2")
+
+
+@pytest.mark.parametrize(("value", "shown"), [("NaN", "NaN"), ("1e999", "Infinity"), (r'"\ud800"', r'"\ud800"')])
+def test_what_no_json_reader_takes_is_quoted_as_it_was_sent(provider: Provider, value: str, shown: str) -> None:
+    """No SDK sends it, Python's own json module does."""
+    code = (
+        "import os, sys, urllib.request as u; "
+        "to, key = os.environ['OPENAI_BASE_URL'] + '/chat/completions', {'Authorization': 'Bearer none'}; "
+        "u.urlopen(u.Request(to, sys.argv[1].encode(), key))"
+    )
+    body = '{"model": "m", "messages": [{"role": "user", "content": "hi"}], "bias": %s}'
+    recorded = worldline("record", "--", sys.executable, "-c", code, body % "1", env=environment(provider))
+    assert recorded.code == 0, recorded.err
+    again = [sys.executable, "-c", code, body % value]
+    found = divergence(worldline("replay", "latest", "--json", "--", *again))
+    assert (found["path"], found["actual"]) == ("$.bias", shown)
+    ended = worldline("replay", "latest", "--", *again)
+    assert (ended.code, "a defect" in ended.err) == (1, False)

@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 import termios
@@ -32,7 +33,7 @@ def on_terminal(
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=_sit_at_terminal,
     )
     os.close(theirs)
     screen = b""
@@ -47,6 +48,12 @@ def on_terminal(
         process.kill()
         process.wait()
         os.close(ours)
+
+
+def _sit_at_terminal() -> None:
+    """As a login gives it: the terminal is ours, and Ctrl-C is heard whoever started these tests in the background."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _read(terminal: int) -> bytes:
@@ -125,8 +132,9 @@ def test_the_recorder_says_what_happened_and_what_to_type_next(clerk: Recorded) 
     assert [line.split()[:2] for line in said[1:4]] == [["0", "gpt-5"], ["1", "gpt-5"], ["2", "gpt-5"]]
     assert re.fullmatch(r"✓ succeeded   3 steps   [\d.]+ s   1,412 tok   sealed, unsigned", said[4])
     assert said[5] == "! ran outside the recording: lookup_order x2; a replay would run them again"
-    command = f"{sys.executable} clerk.py"
-    assert said[6] == f"  worldline show {name}    worldline verify {name}    worldline replay {name} -- {command}"
+    command, path = f"{sys.executable} clerk.py", said[7]
+    again = f"worldline replay {path} --tools run -- {command}"  # refused without it: the tools ran outside
+    assert said[6] == f"  worldline show {path}    worldline verify {path}    {again}"
 
 
 def test_an_empty_place_says_how_to_begin() -> None:

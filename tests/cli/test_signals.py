@@ -104,7 +104,9 @@ def test_a_command_that_ends_at_once_is_a_whole_recording_of_no_steps() -> None:
     assert (ended.code, ended.out) == (0, "hello\n")
     assert worldline("verify", ended.last).code == 0
     assert "✓ succeeded   0 steps" in worldline("show", ended.last).out
-    assert worldline("replay", ended.last, "--", "echo", "hello").code == 0
+    assert "nothing was recorded: the command did not use the base URLs" in ended.err
+    replayed = worldline("replay", ended.last, "--", "echo", "hello")
+    assert replayed.code == 3 and "there is nothing to compare" in replayed.out
 
 
 def test_a_signal_that_comes_before_the_command_runs_is_passed_on_all_the_same() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from checks.snippets import SnippetFailed, run, snippets, wants_provider
-from tests.conftest import ROOT
+from checks.snippets import SnippetFailed, needed, run, snippets, wants_provider
+from tests.conftest import ROOT, require
 
 SECONDS = 180
 PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if page.is_file()]
@@ -25,6 +26,8 @@ def test_the_snippets_of_a_page_run(page: Path, tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     if not any(True for _ in snippets(text)):
         return
+    for program in needed(text):
+        require(program, shutil.which(program), "not installed")
     home = tmp_path / "home"
     place = tmp_path / "place"
     home.mkdir()

@@ -128,12 +128,14 @@ def test_what_is_no_row_is_a_value_error(line: bytes) -> None:
 
 
 def manifest(**changed: Any) -> Manifest:
+    one, two = "1" * 64, "2" * 64
     facts: dict[str, Any] = {
-        "format": FORMAT, "session": "s", "run": "r", "attempt": "a", "disposition": "complete", "reason": None,
-        "sealed_at": 1, "sealed_by": "w", "rows": 2, "bytes": 3, "head": "00", "root": "11", "durability": "d",
-        "header": "22", "parent": None, "result": {"name": "x.json"}, "blobs": [["n", 1, "t", "ordinary", "captured"]],
-        "coverage": {}, "masks": [], "secrets": {}, "limits": {"row": 1}, "capture": "full", "chunks": [], "torn": None,
-        "writer": "w",
+        "format": FORMAT, "session": "s", "run": "run_" + "0" * 26, "attempt": "ainst_" + "0" * 26,
+        "disposition": "complete", "reason": None, "sealed_at": 1, "sealed_by": "w", "rows": 2, "bytes": 3,
+        "head": one, "root": two, "durability": "d", "header": one, "parent": None,
+        "result": {"name": "x.json", "size": 1, "sha256": one, "publish": "hard-link"},
+        "blobs": [[one, 1, "t", "ordinary", "captured"]], "coverage": {}, "masks": [], "secrets": {},
+        "limits": {"row": 1}, "capture": "full", "chunks": [["000000.jsonl", 3, two]], "torn": None, "writer": "w",
     }  # fmt: skip
     return Manifest(**{**facts, **changed})
 
@@ -200,3 +202,38 @@ def test_a_slug_is_a_safe_file_name(text: str) -> None:
     name = ids.slug(text, "result")
     assert 1 <= len(name) <= 40 and set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
     assert not name.startswith("-") and not name.endswith("-")
+
+
+HASH = "3" * 64
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("run", "../other"),
+        ("attempt", "run_" + "0" * 26),
+        ("head", "A" * 64),
+        ("root", ""),
+        ("rows", 0),
+        ("result", {}),
+        ("result", {"name": "../x.json", "size": 1, "sha256": HASH, "publish": "none"}),
+        ("result", {"name": "/x.json", "size": 1, "sha256": HASH, "publish": "none"}),
+        ("result", {"name": ".json", "size": 1, "sha256": HASH, "publish": "none"}),
+        ("result", {"name": "x.json", "size": True, "sha256": HASH, "publish": "none"}),
+        ("result", {"name": "x.json", "size": 1, "sha256": HASH, "publish": None}),
+        ("chunks", [["000000.jsonl", 3]]),
+        ("chunks", [["../00.jsonl", 3, HASH]]),
+        ("chunks", [["000000.jsonl", 2, HASH]]),
+        ("chunks", [["000000.jsonl", -1, HASH], ["000001.jsonl", 4, HASH]]),
+        ("chunks", [["000000.jsonl", 1, HASH], ["000000.jsonl", 2, HASH]]),
+        ("blobs", [[HASH, 1, "t", "ordinary"]]),
+        ("blobs", [["../../x", 1, "t", "ordinary", "captured"]]),
+        ("blobs", [[HASH, "1", "t", "ordinary", "captured"]]),
+        ("blobs", [[HASH, 1, "t", None, "captured"]]),
+        ("blobs", [[HASH, 1, "t", "ordinary", "captured"]] * 2),
+        ("torn", {"size": 1}),
+    ],
+)
+def test_a_sealed_manifest_that_cannot_be_is_refused(field: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"the manifest cannot be: {field}"):
+        unseal(seal(manifest(**{field: value})))

@@ -221,3 +221,26 @@ def test_the_agent_sees_the_divergence_as_a_typed_error(tmp_path: Path) -> None:
     assert seen[0].facts["path"] == "$.name"
     assert (seen[0].facts["recorded"], seen[0].facts["actual"]) == ("as recorded", "something else")
     assert str(report.first_divergence).startswith("changed at quick (seq 1, c0) $.name:")
+
+
+def test_a_timeout_of_the_agent_passes_again_and_ends_as_it_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worldline.engine.cassette.GRACE_SECONDS", 0.4)  # less than the agent's own patience
+
+    @wl.tool(effect="pure")
+    async def endless() -> None:
+        await asyncio.Event().wait()
+
+    told: list[str] = []
+
+    async def agent() -> None:
+        async with wl.record(tmp_path):
+            try:
+                await asyncio.wait_for(endless(), 1.2)
+            except TimeoutError:
+                told.append("too late")
+
+    asyncio.run(agent())
+    assert wl.open("latest", tmp_path).replay(agent).equivalent
+    assert told == ["too late"] * 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import subprocess
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import worldline as wl
+from worldline.model import values
 
 runs: list[str] = []
 
@@ -28,6 +30,16 @@ class Refused(Exception):
 class Shouting(Exception):
     def __str__(self) -> str:
         return "SHOUTING " + super().__str__()
+
+
+class Sealed(Exception):
+    """One that nobody makes without its own arguments."""
+
+    def __new__(cls, code: int, *, why: object) -> Sealed:
+        return super().__new__(cls, code)
+
+    def __init__(self, code: int, *, why: object) -> None:
+        super().__init__(code, why)
 
 
 def chained() -> None:
@@ -68,6 +80,11 @@ FAILURES: dict[str, Callable[[], Any]] = {
     "long": raises(RuntimeError("x" * 100_000)),
     "chained": chained,
     "noted": noted,
+    "a key that is no plain data": lambda: {}[datetime.date(2024, 1, 1)],
+    "bytes that are no text": raises(ValueError("caf\udce9")),
+    "no file of such bytes": lambda: Path("/nonexistent/caf\udce9").read_text(),
+    "group": raises(ExceptionGroup("two", [ValueError("one"), Refused(7, detail="not paid")])),
+    "made in its own way": lambda: raises(Sealed(3, why=object()))(),
 }
 
 
@@ -92,7 +109,8 @@ def told(error: Exception) -> tuple[Any, ...]:
     facts = {
         name: getattr(error, name, None) for name in ("errno", "filename", "code", "detail", "returncode", "start")
     }
-    return type(error).__name__, str(error), facts, getattr(error, "__notes__", None)
+    inner = [told(one) for one in error.exceptions] if isinstance(error, ExceptionGroup) else None
+    return type(error).__name__, values.readable(str(error)), facts, getattr(error, "__notes__", None), inner
 
 
 @pytest.mark.parametrize("how", FAILURES)
@@ -170,3 +188,19 @@ def test_a_secret_in_a_failure_never_reaches_the_disk(tmp_path: Path) -> None:
     assert secret.encode() not in written
     assert base64.b64encode(secret.encode()) not in written
     assert b"[secret:SHOP]" in written
+
+
+def test_a_failure_that_nobody_can_make_again_is_caught_as_its_builtin_class_is() -> None:
+    from worldline.engine.failure import describe, revive
+
+    given = describe(ValueError("fixed"))
+    stand_in = revive({**given, "type": "ValidationError"}, {"ValidationError": _unmakeable()})
+    assert isinstance(stand_in, ValueError)
+    assert (type(stand_in).__name__, str(stand_in)) == ("ValidationError", "fixed")
+
+
+def _unmakeable() -> type[ValueError]:
+    """A class of an extension module that has no constructor, as pydantic's `ValidationError` has none."""
+    import pydantic_core
+
+    return pydantic_core.ValidationError

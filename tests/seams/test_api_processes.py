@@ -59,3 +59,8 @@ def test_calls_of_forked_children_name_the_tool_that_forked_them(tmp_path: Path,
         [("outer", None)] * len(FORKING) + [("leaf", "outer")] * N * len(FORKING), key=str
     )
     assert {c.ends for c in found} == {1}
+
+
+def test_a_forked_child_that_outlives_the_recording_is_refused_and_never_kept_waiting(tmp_path: Path) -> None:
+    done = program("outliving.py", str(tmp_path))
+    assert (done.returncode, done.stdout.strip()) == (0, "JoinError"), done.stderr

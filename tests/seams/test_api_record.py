@@ -13,7 +13,8 @@ import pytest
 
 import worldline as wl
 from tests.seams.agents.crossings import crossings, program
-from worldline.errors import SecretFound, SecretRefused, UsageError
+from worldline.engine.recorder import Recorder, Spec
+from worldline.errors import SecretFound, SecretRefused, UsageError, ValueRefused
 
 SECRET = "-".join(["hold", "this", "back", "4711"])
 
@@ -237,3 +238,51 @@ def test_importing_and_recording_patch_nothing(tmp_path: Path) -> None:
     with wl.record(tmp_path):
         now = [threading.Thread.start, socket.socket.connect, socket.create_connection, open]
         assert [id(thing) for thing in now] == before
+
+
+def test_an_agent_that_changes_directory_is_sealed_where_it_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    for store in ("runs", None):
+        monkeypatch.chdir(tmp_path)
+        with wl.record(store, task="wander") as run:
+            echo("before")
+            os.chdir(tmp_path / "elsewhere")
+            echo("after")
+        recorded = wl.open(run.path)
+        assert recorded.verify().ok and len(recorded.cassette.exchanges) == 2
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_secret_in_a_session_or_in_the_reason_reaches_no_file(tmp_path: Path) -> None:
+    with wl.record(tmp_path, session=f"of {SECRET}", secrets={"S": SECRET}) as run:
+        echo("inside")
+    assert SECRET.encode() not in written(tmp_path)
+    assert wl.open(run.path).verify().ok
+    recorder = Recorder(Spec(store=tmp_path / "other", secrets={"S": SECRET}))
+    recorder.seal("partial", f"cannot start '{SECRET}'")
+    assert SECRET.encode() not in written(tmp_path)
+
+
+def test_a_recording_that_is_open_is_not_entered_again(tmp_path: Path) -> None:
+    recording = wl.record(tmp_path)
+    with recording as run:
+        with pytest.raises(UsageError, match="open already"), recording:
+            pass
+        echo("still recorded")
+    assert [exchange.name for exchange in wl.open(run.path).cassette.exchanges] == ["echo"]
+
+
+def test_text_that_no_record_can_carry_is_refused_by_name(tmp_path: Path) -> None:
+    with wl.record(tmp_path) as run:
+        for word in (run.step, run.outcome, lambda text: run.observe(1, src="file", name=text)):
+            with pytest.raises(ValueRefused):
+                made = word("\ud800")
+                if made is not None:
+                    made.__enter__()
+    with pytest.raises(ValueRefused):
+        wl.record(tmp_path, agent={"tools": {1, 2}})
+    with wl.record(tmp_path, agent={"seed": 2**70, "bias": float("nan")}) as run:
+        echo("inside")
+    assert wl.open(run.path).recording.header.data["agent"] == {"seed": {"$int": str(2**70)}, "bias": {"$f64": "nan"}}

@@ -1,7 +1,7 @@
 """A recorder in a process of its own that can be killed, or its disk made to fail, at any system call.
 
 Run as a script it is a server: for each request (one JSON line on stdin) it forks a child that waits for a line `go`
-and then records a short scripted agent. The child says on stdout what was acknowledged, one JSON line each:
+and then records a short scripted agent, or reconciles. The child says on stdout what was acknowledged, one JSON each:
 `begun` (the call may leave now), `finished`, `sealed`, `error`. The last line is `{"exit": status}`.
 
 `RecorderServer` is the other side. System calls are met either by strace, which attaches to the waiting child, or by
@@ -19,15 +19,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from worldline.engine.account import account
 from worldline.engine.boundary import Call, RecordBoundary
 from worldline.engine.content import Content
 from worldline.engine.recorder import Recorder, Spec
 from worldline.errors import WorldlineError
+from worldline.store.catalog import runs
+from worldline.store.reconcile import reconcile
 
 CALLS = 5
 LARGE = "x" * 40_000  # over the inline limit: its result is a blob
 CHUNK_BYTES = 1500  # so that the log rotates on the way
-WRAPPED = ("write", "fdatasync", "fsync", "link", "rename", "replace", "unlink", "mkdir", "open")
+WRAPPED = ("write", "fdatasync", "fsync", "link", "rename", "replace", "unlink", "mkdir", "open", "ftruncate")
 
 
 def agent(store: Path, say: Callable[..., None], run: Path | None = None) -> None:
@@ -47,6 +50,13 @@ def agent(store: Path, say: Callable[..., None], run: Path | None = None) -> Non
             except OSError:  # what lists show is stale then; the recording goes on
                 say(stale=True)
     say(sealed=str(recorder.seal()))
+
+
+def settle(store: Path, say: Callable[..., None]) -> None:
+    """Reconcile every run of the store; `say` hears each state."""
+    for run in runs(store):
+        for state in reconcile(run, account):
+            say(state=state.state)
 
 
 def _say(**fact: Any) -> None:
@@ -79,7 +89,8 @@ def _child(request: dict[str, Any]) -> None:
     if request.get("at"):
         _meet(request["at"], request.get("errno"), tuple(request.get("names", WRAPPED)))
     try:
-        agent(Path(request["store"]), _say)
+        work = settle if request.get("reconcile") else agent
+        work(Path(request["store"]), _say)
     except WorldlineError as error:
         _say(error=error.kind, message=str(error), seq=error.facts.get("seq"))
     except OSError as error:
@@ -170,7 +181,10 @@ def _warm_up() -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        agent(Path(folder) / "runs", lambda **fact: None)
+        store = Path(folder) / "runs"
+        agent(store, lambda **fact: None)
+        Recorder(Spec(store=store)).close()
+        settle(store, lambda **fact: None)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import socket
@@ -14,7 +15,9 @@ import httpx2
 import openai
 import pytest
 
+from tests.seams.raw_http import Raw, raw_upstream
 from tests.wires.drive import KEY, Wire, recording, replaying, twice
+from worldline.engine.cassette import Cassette
 from worldline.engine.steps import steps
 from worldline.errors import Ineligible
 from worldline.store.recording import Recording
@@ -221,3 +224,61 @@ def test_on_a_replay_an_unknown_call_is_refused_once_and_never_goes_out() -> Non
     assert replay.report is not None and replay.report.verdict == "diverged"
     assert replay.report.divergence is not None
     assert (replay.report.divergence.kind, replay.report.divergence.path) == ("changed", "$.messages[0].content")
+
+
+@pytest.mark.parametrize(
+    "location", ["/v1/moved?a=1&token=quokka", "{base}/v1/moved?a=1&token=quokka", "moved?a=1&token=quokka"]
+)
+async def test_a_redirect_behind_the_same_base_url_stays_in_the_recording(location: str) -> None:
+    targets: list[str] = []
+
+    async def script(provider: Raw) -> None:
+        while True:
+            head, _ = await provider.take_request()
+            targets.append(head.split(b" ")[1].decode())
+            if len(targets) == 1:
+                where = location.format(base=upstream.url)
+                await provider.send(f"HTTP/1.1 307 Moved\r\nLocation: {where}\r\nContent-Length: 0\r\n\r\n".encode())
+            else:
+                await provider.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+    def agent(wire: Wire) -> list[Any]:
+        with httpx2.Client(follow_redirects=True) as client:
+            answer = client.post(f"{wire.base('openai')}/old", json={"a": 1})
+            return [answer.status_code, answer.text, len(answer.history)]
+
+    async with raw_upstream(script) as upstream:
+        with recording(f"{upstream.url}/v1") as wire:
+            told = await asyncio.to_thread(agent, wire)
+    assert told == [200, "{}", 1]
+    assert targets == ["/v1/old", "/v1/moved?a=1&token=quokka"]
+    assert wire.path is not None
+    assert b"quokka" not in b"".join(p.read_bytes() for p in wire.path.parent.rglob("*.jsonl"))
+    with replaying(wire.path) as replay:
+        assert await asyncio.to_thread(agent, replay) == told
+    assert replay.report is not None and (replay.report.verdict, replay.report.served) == ("equivalent", 2)
+
+
+async def test_a_redirect_that_leads_away_makes_a_replay_ineligible() -> None:
+    async def script(provider: Raw) -> None:
+        await provider.take_request()
+        await provider.send(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n")
+
+    def agent(wire: Wire) -> str:
+        return httpx2.get(f"{wire.base('openai')}/file").headers["location"]
+
+    async with raw_upstream(script) as upstream:
+        with recording(f"{upstream.url}/v1") as wire:
+            assert await asyncio.to_thread(agent, wire) == "http://127.0.0.1:9/"
+    assert wire.path is not None
+    with pytest.raises(Ineligible, match="a redirect to another address"), replaying(wire.path):
+        pass
+
+
+async def test_a_request_that_cannot_be_sent_on_has_an_end_in_the_record() -> None:
+    with recording("http://127.0.0.1:9/v1 ") as wire:
+        answer = await asyncio.to_thread(httpx2.post, f"{wire.base('openai')}?a=1", json={})
+    assert answer.status_code == 502
+    assert wire.path is not None
+    [exchange] = Cassette(Recording(wire.path)).exchanges
+    assert exchange.data["error"]["kind"] == "not-sendable"

@@ -219,3 +219,20 @@ async def test_a_client_that_leaves_on_the_replay_too_leaves_the_rest_of_the_run
     assert done.recorded == done.replayed == ["assistant", "one two three"]
     assert (done.report.verdict, done.report.relaxed) == ("equivalent", 0)
     assert done.cassette.body(done.exchanges[0]) == done.upstream[0].body
+
+
+def test_a_client_that_gave_up_late_gives_up_again_and_is_not_given_what_it_never_got(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("worldline.engine.cassette.GRACE_SECONDS", 0.05)  # what passes in the record is longer
+
+    def agent(wire: Wire) -> list[str]:
+        with wire.openai(timeout=0.5) as client:
+            try:
+                return [str(client.chat.completions.create(model="slow", messages=ASKED).choices[0].message.content)]
+            except openai.APITimeoutError:
+                return ["too late", str(client.chat.completions.create(model="fast", messages=ASKED).model)]
+
+    done = twice(agent, lambda ask: Say("late", first_delay=1.5 if ask.model == "slow" else 0))
+    assert done.recorded == done.replayed == ["too late", "fast"]
+    assert done.report.verdict == "equivalent"

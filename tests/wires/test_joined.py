@@ -55,6 +55,6 @@ def test_a_base_url_in_code_is_recorded_and_served_through_the_door() -> None:
     replayed = worldline("replay", path, *agent, OPENAI_BASE_URL=nobody.url, SHOP_MODEL_URL=nobody.url)
     assert replayed.returncode == 0, replayed.stdout + replayed.stderr
     assert json.loads(replayed.stdout.splitlines()[0]) == told
-    assert "3 exchanges served, 0 live" in replayed.stdout
+    assert "3 exchanges served, none passed on" in replayed.stdout
     assert nobody.connects() == 0
     nobody.close()

@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from worldline.cli import render
-from worldline.cli.options import json_option
-from worldline.errors import RecordingNotFound
+from worldline.cli.hints import next_commands
+from worldline.cli.options import json_option, store_of, store_option
 from worldline.model.ids import short
-from worldline.store.catalog import Entry, default_store, entries, runs
-from worldline.store.layout import DEFAULT_STORE
+from worldline.store.catalog import Entry, entries
+from worldline.store.recording import Recording
 
 STATES = {"complete": "ok", "running": "live", "damaged": "failed"}
 
@@ -25,16 +25,13 @@ Examples:
 )
 @click.argument("directory", required=False, type=click.Path(path_type=Path), metavar="[DIR]")
 @json_option
-def command(directory: Path | None, as_json: bool) -> int:
+@store_option
+def command(directory: Path | None, as_json: bool, store: Path | None) -> int:
     """List the runs of a store, newest first.
 
     DIR is a store or a folder with one; without it the nearest `.worldline/runs` upwards from here.
     """
-    if directory is not None and not directory.is_dir():
-        raise RecordingNotFound(f"no folder {directory}", path=str(directory))
-    store = default_store(directory)
-    if directory is not None and not runs(directory) and (directory / DEFAULT_STORE).is_dir():
-        store = directory / DEFAULT_STORE
+    store = store_of(directory or store)
     found = entries(store)[::-1]
     if as_json:
         render.emit_json(found)
@@ -45,7 +42,9 @@ def command(directory: Path | None, as_json: bool) -> int:
     heads = ["run", "started", "state", "outcome", "steps", "time", "task"]
     render.table([_row(entry) for entry in found], heads, right=["steps", "time"])
     if sys.stdout.isatty():
-        render.line(f"  worldline show {short(found[0].run)}    worldline replay {short(found[0].run)} -- CMD")
+        newest = next((entry for entry in found if entry.disposition != "damaged"), None)
+        if newest is not None:
+            render.line("  " + next_commands(Recording(newest.path), "show {name}"))
     return 0
 
 

@@ -22,8 +22,13 @@ VERBS = {
     "record": "Record a command: every model call and wrapped tool, sealed at its end.",
     "list": "List the runs of a store.",
     "show": "Show a run step by step.",
+    "pack": "Pack a sealed run into one file that any ZIP tool opens.",
     "verify": "Is the record what was written? Five verdicts.",
+    "sign": "Vouch for a sealed run with an SSH key.",
+    "prove": "Prove one row, or one prefix, of a sealed run to those who do not have it.",
     "replay": "Replay a run from its record; nothing goes out.",
+    "reconcile": "Seal what dead writers left; name what is damaged or in doubt.",
+    "gc": "Move old runs to the trash; shows what it would do first.",
 }
 
 
@@ -97,9 +102,9 @@ def main(args: list[str] | None = None) -> None:
         render.failure(message, wants_json, "permission", {"path": str(error.filename)})
         sys.exit(4)
     except OSError as error:
-        render.failure(
-            f"{error.strerror}: {error.filename or ''}".rstrip(": "), wants_json, "os", {"errno": error.errno}
-        )
+        message = f"{error.strerror}: {error.filename or ''}".rstrip(": ")
+        with render.overheard(last=True):  # the full disk may be the one behind our own output
+            render.failure(message, wants_json, "os", {"errno": error.errno})
         sys.exit(4)
     except Exception as error:  # a defect of ours: never the exit code of a verdict
         if os.environ.get("WORLDLINE_TRACEBACK"):

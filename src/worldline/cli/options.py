@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
-from worldline.store.catalog import default_store, find
+from worldline.errors import RecordingNotFound
+from worldline.store.catalog import default_store, find, runs
+from worldline.store.layout import DEFAULT_STORE
 from worldline.store.recording import Recording
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -30,3 +32,12 @@ PASS_THROUGH = {"ignore_unknown_options": False, "allow_interspersed_args": True
 def recording_of(run: str, store: Path | None) -> Recording:
     """The recording that a RUN argument names: a path, an id or a part of it, `latest`."""
     return find(run, default_store(store))
+
+
+def store_of(directory: Path | None) -> Path:
+    """The store that a DIR argument names: itself, or the one in that folder; without it the nearest upwards."""
+    if directory is not None and not directory.is_dir():
+        raise RecordingNotFound(f"no folder {directory}", path=str(directory))
+    if directory is not None and not runs(directory) and (directory / DEFAULT_STORE).is_dir():
+        return directory / DEFAULT_STORE
+    return default_store(directory)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,20 +11,27 @@ from typing import Any
 import click
 
 from worldline.cli import render
+from worldline.cli.hints import next_commands, nothing_crossed
 from worldline.cli.options import json_option, store_option
 from worldline.engine.cassette import Cassette
 from worldline.engine.recorder import Spec
 from worldline.engine.steps import steps
 from worldline.errors import UsageError, WorldlineError
 from worldline.model.ids import short
+from worldline.model.values import readable
 from worldline.seams import process
 from worldline.seams.environment import check_command, described_agent, provider_keys
 from worldline.seams.session import RecordingSession
 from worldline.store.catalog import default_store, find
+from worldline.store.reconcile import refuse_doubt
 from worldline.store.recording import Recording
 from worldline.store.vault import MIN_LENGTH
 
 HARNESS_ERROR = 4
+NOTHING_RECORDED = (
+    "nothing was recorded: the command did not use the base URLs that were set for it "
+    "(a base_url in its code, another variable, an account login)"
+)
 
 
 @click.command(
@@ -82,10 +89,10 @@ def command(
     """
     check_command(command)
     where = out or store or default_store()
-    before = find(continues, where) if continues else None
+    before = refuse_doubt(find(continues, where)) if continues else None
     spec = Spec(
         store=where,
-        task=task if task is not None or before is None else before.header.data["task"]["text"],
+        task=_task(task, before),
         agent=described_agent(command),
         secrets=_secrets(secret_env),
         policy=policy,
@@ -94,6 +101,12 @@ def command(
     )
     session = RecordingSession(spec, os.environ, port)
     return _run(session, command, as_json)
+
+
+def _task(task: str | None, before: Recording | None) -> str | None:
+    if task is None:
+        return before.header.data["task"]["text"] if before else None
+    return readable(task)
 
 
 def _secrets(names: tuple[str, ...]) -> dict[str, str]:
@@ -117,7 +130,9 @@ def _run(session: RecordingSession, command: tuple[str, ...], as_json: bool) -> 
     recorder = session.recorder
     held = len(recorder.vault.labels)
     secrets = f"   {render.counted(held, 'secret')} held back" if held else ""
-    render.verdict("live", f"recording {short(recorder.run)}   proxy 127.0.0.1:{session.proxy.port}{secrets}", err=True)
+    with render.overheard():
+        place = f"proxy 127.0.0.1:{session.proxy.port}"
+        render.verdict("live", f"recording {short(recorder.run)}   {place}{secrets}", err=True)
 
     def tick() -> str | None:
         return str(recorder.broken) if recorder.broken else None
@@ -125,19 +140,21 @@ def _run(session: RecordingSession, command: tuple[str, ...], as_json: bool) -> 
     ended: process.Ended | None = None
     failure: WorldlineError | None = None
     try:
-        stdout = sys.stderr if as_json else None
+        stdout = (sys.stderr or subprocess.DEVNULL) if as_json else None
         ended = process.run(command, session.environment(), stdout, tick)
         recorder.outcome = {**ended.outcome(), **recorder.outcome}
     except WorldlineError as error:
         recorder.outcome["outcome"], failure = "failed", error
     path, failure = _seal(session, ended, failure)
-    _say(session, path, ended, as_json)
-    if failure is not None:
-        render.failure(str(failure), False, failure.kind)
+    with render.overheard(last=True):
+        _say(session, path, ended, as_json)
+    with render.overheard(last=True):
+        if failure is not None:
+            render.failure(str(failure), False, failure.kind)
         render.line(str(path), err=True)
+    if failure is not None:
         return HARNESS_ERROR
     assert ended is not None
-    render.line(str(path), err=True)
     return ended.code
 
 
@@ -172,7 +189,8 @@ def _say(session: RecordingSession, path: Path, ended: process.Ended | None, as_
     sealed = "sealed, unsigned" if recorder.sealed else "not sealed"
     counts = f"{render.counted(summary['steps'], 'step')}   {render.duration(summary['seconds'])}   {tokens:,} tok"
     render.verdict("ok" if outcome == "succeeded" else "failed", f"{outcome}{code}   {counts}   {sealed}", err=True)
-    render.gaps(recorder.tally.coverage(recorder.spec.capture), err=True)
-    name = short(recorder.run)
-    again = shlex.join(recording.header.data["agent"]["command"])  # as recorded: no secret comes back to the screen
-    render.line(f"  worldline show {name}    worldline verify {name}    worldline replay {name} -- {again}", err=True)
+    coverage = recorder.tally.coverage(recorder.spec.capture)
+    render.gaps(coverage, err=True)
+    if nothing_crossed(coverage):
+        render.verdict("warn", NOTHING_RECORDED, err=True)
+    render.line("  " + next_commands(recording, "show {name}", "verify {name}"), err=True)

@@ -6,9 +6,11 @@ Results go to stdout, everything about the way there to stderr. Plain when piped
 from __future__ import annotations
 
 import datetime
+import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -27,6 +29,32 @@ MARKS = {
     "live": ("●", "cyan"),
     "warn": ("!", "yellow"),
 }
+
+
+@contextmanager
+def overheard(last: bool = False) -> Iterator[None]:
+    """For what is said beside a command: that nobody reads it any more, or that its file is full, ends nothing.
+
+    With `last`, when the command has ended, such an output goes nowhere from then on: its rest must not fail at exit.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:  # of a file of ours, not of an output
+            raise
+        silent = [stream for stream in (sys.stdout, sys.stderr) if stream is not None and not _takes_more(stream)]
+        for stream in silent if last else ():
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+
+
+def _takes_more(stream: TextIO) -> bool:
+    try:
+        stream.flush()
+    except OSError:
+        return False
+    return True
 
 
 def line(text: str = "", *, err: bool = False, cut: bool = False) -> None:
@@ -64,7 +92,8 @@ def failure(
 ) -> None:
     """An error: one line on stderr, and with --json an object on stdout."""
     if as_json:
-        emit_json({"error": {"kind": kind, "message": message, **{k: str(v) for k, v in (facts or {}).items()}}})
+        with overheard(last=True):
+            emit_json({"error": {"kind": kind, "message": message, **{k: str(v) for k, v in (facts or {}).items()}}})
     first = message.strip().splitlines()[0] if message.strip() else kind
     click.echo(f"worldline: {_printable(first)}" + (f" ({hint})" if hint else ""), err=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,13 @@ import msgspec
 from worldline.cli import render
 from worldline.cli.options import json_option, recording_of, run_argument, store_option
 from worldline.engine.cassette import Cassette
-from worldline.engine.replay import ReplayReport, inspect
+from worldline.engine.replay import ReplayReport, inspect, require_attested
 from worldline.engine.steps import steps
 from worldline.errors import Ineligible
 from worldline.seams import process
 from worldline.seams.environment import check_command
 from worldline.seams.session import ReplaySession
+from worldline.store.reconcile import refuse_doubt
 from worldline.store.recording import Recording
 
 DIVERGED, INELIGIBLE = 1, 3
@@ -30,7 +32,8 @@ CODES = {"equivalent": 0, "prefix-equivalent": 0, "diverged": DIVERGED, "ineligi
 Examples:
   worldline replay latest
   worldline replay 7f3a -- python agent.py
-  worldline replay 7f3a --tools run --json -- python agent.py"""
+  worldline replay 7f3a --tools run --json -- python agent.py
+  worldline replay 7f3a --strict -- python agent.py"""
 )
 @run_argument
 @click.option(
@@ -40,27 +43,45 @@ Examples:
     show_default=True,
     help="Tools that ran outside the recording would run again: refuse the replay, or let them.",
 )
+@click.option(
+    "--strict", is_flag=True, help="Replay as evidence: only a sealed attempt that published its result; no tools run."
+)
 @json_option
 @store_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD...]")
-def command(run: str, tools: str, as_json: bool, store: Path | None, command: tuple[str, ...]) -> int:
+def command(run: str, tools: str, strict: bool, as_json: bool, store: Path | None, command: tuple[str, ...]) -> int:
     """Replay a run. Nothing goes out: a call that the record does not have is refused.
 
     Without a command, every model request is rebuilt from the log and its hash compared. With one, the agent runs
     again and every crossing is served. Exits with 1 where it diverged, 3 where the record cannot be replayed.
     """
-    recording = recording_of(run, store)
+    recording = refuse_doubt(recording_of(run, store))
     child: process.Ended | None = None
+    if strict and tools == "run":
+        raise click.UsageError("--strict lets no tool run")
     if command:
         check_command(command)
+    if strict and (reasons := _against(recording)):
+        report = ReplayReport(verdict="ineligible", reasons=reasons)
+    elif command:
         report, child = _redrive(recording, command, tools, as_json)
     else:
         report = inspect(recording)
+    report.strict = strict
     if as_json:
         render.emit_json(report.to_json())
     else:
         _say(recording, report, child)
     return CODES[report.verdict]
+
+
+def _against(recording: Recording) -> list[str]:
+    try:
+        require_attested(recording)
+    except Ineligible as error:
+        reasons: list[str] = error.facts["reasons"]
+        return reasons
+    return []
 
 
 def _redrive(
@@ -71,13 +92,11 @@ def _redrive(
             session = ReplaySession(recording, os.environ, tools=tools, watch=bar.update)
     except Ineligible as error:
         return ReplayReport(verdict="ineligible", reasons=error.facts["reasons"]), None
+    ended: process.Ended | None = None
     try:
-        ended = process.run(command, session.environment(), sys.stderr if as_json else None)
+        ended = process.run(command, session.environment(), (sys.stderr or subprocess.DEVNULL) if as_json else None)
     finally:
-        report = session.close()
-    before = recording.summary.get("exit")
-    if before is not None and before != ended.code:
-        report.notes.append(f"the command ended with {ended.code}; recorded was {before}")
+        report = session.close(None if ended is None else ended.code)
     return report, ended
 
 
@@ -98,10 +117,12 @@ def _say(recording: Recording, report: ReplayReport, child: process.Ended | None
         rebuilt = f"{render.counted(report.contexts, 'context')} rebuilt, all hashes met, nothing was run"
         render.verdict("ok", f"{report.verdict}   {rebuilt}{partial}")
         return
-    served = f"{render.counted(report.served, 'exchange')} served, 0 live, provider never contacted"
+    served = f"{render.counted(report.served, 'exchange')} served, none passed on to a provider"
     render.verdict("ok", f"{report.verdict}   {served}   (projection {report.projection}){partial}")
     if child is not None and child.code:
-        render.line(f"  the command ended with {child.code}")
+        render.line(f"  the command ended with {child.code}, as recorded")
+    for note in report.notes:
+        render.line(f"  {note}")
     if report.relaxed:
         render.line(f"  {report.relaxed} concurrent answers left in another order than recorded")
 
@@ -124,7 +145,9 @@ def _say_divergence(recording: Recording, report: ReplayReport) -> None:
         render.line(f"  + {actual}", cut=True)
     if found.hint:
         render.line(f"  {found.hint}")
-    render.line(f"  {render.counted(report.served, 'exchange')} served, 0 live")
+    render.line(f"  {render.counted(report.served, 'exchange')} served")
+    for note in report.notes:
+        render.line(f"  {note}")
 
 
 def _quoted(value: Any) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ import click
 import msgspec
 
 from worldline.cli import render
+from worldline.cli.hints import next_commands, nothing_crossed
 from worldline.cli.options import json_option, recording_of, run_argument, store_option
 from worldline.engine.cassette import Cassette
 from worldline.engine.steps import Step, steps
@@ -59,8 +58,8 @@ def _header(recording: Recording) -> dict[str, Any]:
     except Damaged:
         said = recording.summary
         return {
-            "run": recording.run_directory.name,
-            "attempt": recording.attempt.name,
+            "run": recording.run_id,
+            "attempt": recording.attempt_id,
             "session": said.get("session"),
             "task": {"text": said.get("task")},
             "t0_wall": said["started"] * 1e9 if "started" in said else None,
@@ -103,19 +102,18 @@ def _overview(recording: Recording, folded: list[Step]) -> None:
             "failed", f"{damage.kind} at row {damage.seq} ({damage.file}, byte {damage.offset:,}): {damage.detail}"
         )
     render.gaps(facts["coverage"] or {})
-    name = short(facts["run"])
-    step = f"worldline show {name} --step 0    " if folded else ""
-    render.line(f"  {step}worldline verify {name}    worldline replay {name} -- {_command(facts['agent'])}")
-
-
-def _command(agent: Mapping[str, Any]) -> str:
-    return shlex.join(agent["command"]) if agent.get("command") else "CMD"
+    if recording.manifest is not None and nothing_crossed(facts["coverage"] or {}):
+        render.verdict("warn", "nothing crossed this recording")
+    verbs = ["show {name} --step 0", "verify {name}"] if folded else ["verify {name}"]
+    render.line("  " + next_commands(recording, *verbs))
 
 
 def _ending(recording: Recording, facts: dict[str, Any], count: int) -> None:
     state, outcome = facts["disposition"], facts["outcome"] or "unknown"
     steps_text = render.counted(count, "step")
-    if state == "complete":
+    if state == "complete" and recording.damages:
+        render.verdict("failed", f"damaged   {steps_text} can be read, of a run that {outcome}")
+    elif state == "complete":
         code = render.exit_text(facts)
         mark = {"succeeded": "ok", "failed": "failed"}.get(outcome, "none")
         render.verdict(mark, f"{outcome}{code}   {steps_text}   {render.duration(facts['seconds'])}")

@@ -7,31 +7,38 @@ from pathlib import Path
 import click
 
 from worldline.cli import render
+from worldline.cli.hints import name_of
 from worldline.cli.options import json_option, recording_of, run_argument, store_option
-from worldline.model.ids import short
-from worldline.store.verify import Verification, verify
+from worldline.store.verdicts import Verification
+from worldline.store.verify import verify
 
 NOT_VERIFIED = 1
-GOOD = {"ok": "ok", "unsigned": "none", "withheld": "none"}
+GOOD = {"ok": "ok", "packed": "ok", "signed": "ok", "unsigned": "none", "withheld": "none"}
 
 
 @click.command(
     epilog="""\b
 Examples:
   worldline verify latest
-  worldline verify runs/run_01k.../refund.json --json"""
+  worldline verify runs/run_01k.../refund.json --json
+  worldline verify refund.skn --signers allowed_signers"""
 )
 @run_argument
+@click.option(
+    "--signers",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Who may have signed: an allowed signers file of ssh-keygen. What none of them signed does not verify.",
+)
 @json_option
 @store_option
-def command(run: str, as_json: bool, store: Path | None) -> int:
+def command(run: str, signers: Path | None, as_json: bool, store: Path | None) -> int:
     """Verify a run: structure, evidence, publication, availability, authenticity.
 
     RUN is a path, an id or its unambiguous prefix, or `latest`. Exits with 1 where anything is not what was written.
     """
     recording = recording_of(run, store)
     with render.progress("verifying", recording.log_bytes) as bar:
-        verification = verify(recording, bar.update)
+        verification = verify(recording, bar.update, signers=signers)
     if as_json:
         render.emit_json(
             {
@@ -42,11 +49,11 @@ def command(run: str, as_json: bool, store: Path | None) -> int:
             }
         )
     else:
-        _say(verification)
+        _say(verification, name_of(recording))
     return 0 if verification.ok else NOT_VERIFIED
 
 
-def _say(verification: Verification) -> None:
+def _say(verification: Verification, name: str) -> None:
     facts = verification.facts
     rows = render.counted(facts["rows"], "row")
     sealed = facts["fingerprint"] is not None
@@ -57,13 +64,13 @@ def _say(verification: Verification) -> None:
         else "all contents stand in the rows",
         "publication": f"published by {facts['attempt']}, {facts['disposition']}",
         "availability": "all here",
-        "authenticity": "unsigned: its owner could rebuild it",
+        "authenticity": facts.get("authenticity", ""),
     }
-    words |= (
-        {"publication": "sealed as partial, nothing published"}
-        if verification.verdicts["publication"] == "withheld"
-        else {}
-    )
+    publication = {
+        "withheld": "sealed as partial, nothing published",
+        "packed": f"packed from {facts['attempt']}, {facts['disposition']}",
+    }
+    words |= {"publication": publication.get(verification.verdicts["publication"], words["publication"])}
     for name, state in verification.verdicts.items():
         text = words[name] if state in GOOD else f"{state}: see below"
         render.verdict(GOOD.get(state, "failed"), f"{name:<14} {text}")
@@ -72,4 +79,4 @@ def _say(verification: Verification) -> None:
     if len(verification.problems) > 20:
         render.line(f"  and {len(verification.problems) - 20:,} more; --json lists all")
     if not verification.ok:
-        render.line(f"  worldline show {short(facts['run'])} still opens what is good of it")
+        render.line(f"  worldline show {name} still opens what is good of it")

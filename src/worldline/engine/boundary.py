@@ -91,6 +91,7 @@ class Served(ABC):
     data: Mapping[str, Any]
     call: str
     never_ended: str | None = None  # why the record has no end of this call although it goes on: it was given up
+    patience: float = GRACE_SECONDS  # seconds in which whoever gave up waiting in the record has done so again
 
     @abstractmethod
     def content(self) -> Content | None:
@@ -260,7 +261,7 @@ def call(boundary: Boundary, crossing: Call, run: Callable[[], Any], scope: Mapp
     answer = boundary.begin(crossing)
     if isinstance(answer, Served):
         if answer.never_ended:
-            threading.Event().wait(GRACE_SECONDS)
+            threading.Event().wait(answer.patience)
         delivered = _delivered(answer, scope or {})
         turn = ThreadTurn()
         answer.turn(turn)
@@ -287,7 +288,7 @@ async def acall(
     answer = await in_thread(boundary.begin, crossing)
     if isinstance(answer, Served):
         if answer.never_ended:
-            await asyncio.sleep(GRACE_SECONDS)  # to be cancelled, as it was
+            await asyncio.sleep(answer.patience)  # to be cancelled, as it was
         delivered = _delivered(answer, scope or {})
         await its_turn(answer)
         return _given(delivered)

@@ -15,6 +15,7 @@ import msgspec
 
 from worldline.engine.boundary import Served
 from worldline.engine.content import Content
+from worldline.engine.order import GRACE_SECONDS
 from worldline.engine.stream import DECODERS
 from worldline.errors import Damaged, Ineligible
 from worldline.model.chain import ContextReader, context_hash
@@ -42,6 +43,7 @@ class Exchange(msgspec.Struct):
     chunks: list[dict[str, Any]] = []
     instant: bool = False  # a sample: one row is both start and finish
     given_up: str | None = None  # why nobody waited for its end
+    given_up_t: int | None = None
     effect: str | None = None
 
     @property
@@ -68,7 +70,7 @@ class Cassette:
         call = event.call
         if call is None:
             if event.kind in ("marker", "permission"):
-                self.notes.append(event)
+                self.notes.append(msgspec.structs.replace(event, data=self._opened(event)))
             return
         if "key" in event.keys:
             instant = event.name == "observation/sample"
@@ -96,7 +98,7 @@ class Cassette:
         if event.name == "decision/chunk":
             exchange.chunks.append(event.data)
         elif event.name == "meta/unknown":
-            exchange.given_up = str(event.data.get("why"))
+            exchange.given_up, exchange.given_up_t = str(event.data.get("why")), event.t
         else:
             exchange.finished, exchange.end_t, exchange.data = event.seq, event.t, self._opened(event)
 
@@ -155,6 +157,9 @@ class Answer(Served):
         self.data: Mapping[str, Any] = exchange.data
         if exchange.finished is None:
             self.never_ended = f"{exchange.name} ({exchange.call}) has no end in the record: {exchange.given_up}"
+        # A timeout of the agent runs from the start of its call: shorter, and the answer would come before it does.
+        until = exchange.end_t or exchange.given_up_t or exchange.start_t
+        self.patience = GRACE_SECONDS + max(0, until - exchange.start_t) / 1e9
         self._cassette = cassette
         self._turn = turn
 

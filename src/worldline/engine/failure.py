@@ -26,9 +26,13 @@ def describe(error: BaseException) -> dict[str, Any]:
     args = list(error.args)
     if isinstance(error, OSError) and error.filename is not None and len(args) == 2:
         args.append(error.filename)  # an OSError takes it out of its arguments
-    described = {"type": type(error).__name__, "message": str(error), "args": None, **_carried({"args": args})}
-    attributes = _carried(vars(error))
-    return {**described, "attributes": attributes} if attributes else described
+    message = values.readable(str(error))
+    described = {"type": type(error).__name__, "message": message, "args": None, **_carried({"args": args})}
+    if attributes := _carried(vars(error)):
+        described["attributes"] = attributes
+    if isinstance(error, ExceptionGroup):
+        described |= {"group": values.readable(error.message), "exceptions": [describe(e) for e in error.exceptions]}
+    return described
 
 
 def _carried(named: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,13 +49,34 @@ def revive(described: Mapping[str, Any], scope: Mapping[str, Any]) -> BaseExcept
     name, message = described["type"], described["message"]
     args = [message] if described.get("args") is None else values.restore(described["args"])
     known = _known(name, scope)
-    error = _made(known, args) if known else type(name, (RecordedFailure,), {})(message, type=name)
+    if known is ExceptionGroup and "exceptions" in described:
+        args = [described["group"], [revive(inner, scope) for inner in described["exceptions"]]]
+    error = (_made(known, args) if known else None) or _stand_in(name, message, known)
     for attribute, value in described.get("attributes", {}).items():
         with suppress(AttributeError, TypeError):  # a class may guard its attributes
             setattr(error, attribute, values.restore(value))
-    if str(error) != message:
-        error.__class__ = type(name, (type(error),), {"__str__": lambda self: message})
+    return _reading_as(message, error)
+
+
+def _reading_as(message: str, error: Exception) -> Exception:
+    """`error`, or one of a class of that name beneath its own, whose text is `message`."""
+    if values.readable(str(error)) == message:
+        return error
+    told = type(type(error).__name__, (type(error),), {"__str__": lambda self: message})
+    try:
+        error.__class__ = told
+    except TypeError:  # an instance of a builtin class keeps it
+        attributes, error = vars(error), told.__new__(told, *error.args)
+        vars(error).update(attributes)
     return error
+
+
+def _stand_in(name: str, message: str, known: type[Exception] | None) -> Exception:
+    """A failure of that name where there is no class, or none that can be made; caught as its builtin class is."""
+    builtin = _builtin(known) if known else Exception
+    bases = (RecordedFailure,) if builtin is Exception else (RecordedFailure, builtin)
+    made: Exception = type(name, bases, {})(message, type=name)
+    return made
 
 
 def _known(name: str, scope: Mapping[str, Any]) -> type[Exception] | None:
@@ -63,10 +88,20 @@ def _known(name: str, scope: Mapping[str, Any]) -> type[Exception] | None:
     return None
 
 
-def _made(known: type[Exception], args: list[Any]) -> Exception:
-    """An instance. A builtin class takes its arguments apart; code of the agent's own classes is not run."""
+def _builtin(known: type[Exception]) -> Any:
+    """The builtin class that `known` is, or is made from."""
+    return next(base for base in known.__mro__ if base.__module__ == "builtins")
+
+
+def _made(known: type[Exception], args: list[Any]) -> Exception | None:
+    """An instance, or None of a class that makes none without its own arguments.
+
+    A builtin class takes its arguments apart; code of the agent's own classes is not run.
+    """
     with suppress(TypeError, ValueError):
         return known(*args) if known.__module__ == "builtins" else known.__new__(known, *args)
-    error = known.__new__(known)
-    error.args = tuple(args)
-    return error
+    with suppress(TypeError, ValueError):
+        error: Exception = _builtin(known).__new__(known)
+        error.args = tuple(args)
+        return error
+    return None

@@ -31,7 +31,8 @@ class Divergence(msgspec.Struct, frozen=True):
 
     `kind`: `changed` (same call, other inputs; `path` is the JSON path), `unexpected` (no such call is left),
     `unconsumed` (the agent ended before this call), `order` (asked for before what the record has first), `context`
-    (a request does not rebuild). `seq` and `call` name the recorded crossing, or the last before an unexpected call.
+    (a request does not rebuild), `outcome` (the same calls, then another end). `seq` and `call` name the recorded
+    crossing, or the last before an unexpected call.
     """
 
     kind: str
@@ -250,7 +251,7 @@ def _shown(value: Any) -> Any:
         return None
     if isinstance(value, str) and len(value) > SHOWN:
         return f"{value[:SHOWN]}… ({len(value):,} characters)"
-    if isinstance(value, dict | list):
-        text = canon.canonical(value).decode("utf-8", "replace")
-        return value if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text):,} characters)"
-    return value
+    text = canon.canonical(value).decode("utf-8", "replace")
+    if isinstance(value, dict | list) and len(text) > SHOWN:
+        return f"{text[:SHOWN]}… ({len(text):,} characters)"
+    return value if canon.is_plain(value) else text

@@ -74,12 +74,13 @@ class Recorder:
         self._task = self.vault.redact_text(spec.task) if spec.task is not None else None
         self._surroundings = surroundings
         self.clock = clock.RunClock()
-        self.session = spec.session or clock.new_id("sess")
+        self.session = self.vault.redact_text(spec.session) if spec.session else clock.new_id("sess")
         self.run_directory = spec.run or spec.store / clock.new_id("run")
         self.run, self.attempt_id = self.run_directory.name, clock.new_id("ainst")
         self.attempt = self.run_directory / layout.ATTEMPTS / self.attempt_id
         try:
             layout.make_private(self.attempt)
+            layout.keep_out_of_git(spec.store)
         except OSError as error:
             raise RecordError(f"cannot record into {spec.store}: {error.strerror}", path=str(spec.store)) from error
         self.log = LogWriter(self.attempt, self.clock)
@@ -96,6 +97,7 @@ class Recorder:
         self.sealed: Path | None = None
         try:
             fields = self._header()
+            _written_here.add(fields["nonce"])
             header = self.append("meta", "header", {}, fields, durable=True)
             with self.log.fatal():
                 layout.write_durable(self.attempt / layout.OPEN, layout.opened(fields))
@@ -184,7 +186,11 @@ class Recorder:
 
     def _field(self, value: Any) -> bytes:
         if not isinstance(value, Content):
-            return redact_json(events.encode_json(value), self.vault)
+            try:
+                encoded = events.encode_json(value)
+            except (UnicodeEncodeError, TypeError):
+                raise values.refusal("what is no plain text or data", "$") from None
+            return redact_json(encoded, self.vault)
         content = redact_json(value.data, self.vault)
         if self.spec.capture == "refs":
             return events.encode_json(self.withheld(content))
@@ -280,6 +286,7 @@ class Recorder:
         if self.stopped is not None:
             disposition, reason = "sanitized-partial", f"a registered secret: {self.stopped}"
         self._ending = True
+        reason = self.vault.masked(values.readable(reason)) if reason is not None else None
         outcome = {**self.outcome} or {"outcome": "unknown"}
         self.append("meta", "end", {}, {"disposition": disposition, "reason": reason, **outcome}, durable=True)
         try:
@@ -353,3 +360,11 @@ class Recorder:
 def described_platform() -> dict[str, str]:
     """The machine as the header keeps it, and as a replay compares it."""
     return {"system": platform.system(), "machine": platform.machine(), "python": platform.python_version()}
+
+
+_written_here: set[str] = set()  # the nonces of the headers that this process, or the one it was forked from, wrote
+
+
+def wrote(nonce: object) -> bool:
+    """Whether this process wrote the recording whose header has this nonce."""
+    return nonce in _written_here

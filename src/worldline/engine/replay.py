@@ -6,7 +6,7 @@ agent: its code runs, every crossing is served, and a call that the record does 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -14,13 +14,17 @@ import msgspec
 from worldline.engine.boundary import Call, keyed
 from worldline.engine.cassette import Answer, Cassette, rebuild
 from worldline.engine.matcher import Divergence, Matcher
-from worldline.engine.recorder import described_platform
-from worldline.errors import Damaged, Ineligible
+from worldline.engine.recorder import described_platform, wrote
+from worldline.errors import Damaged, Ineligible, VerifierIsWriter
+from worldline.store import layout
 from worldline.store.recording import Recording
 from worldline.store.vault import Vault
-from worldline.store.verify import verify
+from worldline.store.verify import publication, verify
 
 PROJECTION = "worldline/1"  # what is compared: keys of all crossings, their partial order, none left over
+NOTHING_TO_COMPARE = (
+    "nothing crossed the recording, so there is nothing to compare; see that the agent uses the base URLs set for it"
+)
 UNSEALED = ("running", "interrupted")
 
 
@@ -28,7 +32,8 @@ class ReplayReport(msgspec.Struct, kw_only=True):
     """What came of a replay.
 
     `verdict` is `equivalent`, `diverged`, `prefix-equivalent` (a partial record, consumed whole) or `ineligible` (then
-    `reasons` says why). `served` counts answers from the record; `live` is 0 by construction.
+    `reasons` says why). `served` counts answers from the record; `live` is 0 by construction. `strict` is a replay of
+    what `require_attested` let through; `projection` names what was compared, and its version.
     """
 
     verdict: str
@@ -37,6 +42,7 @@ class ReplayReport(msgspec.Struct, kw_only=True):
     served: int = 0
     live: int = 0
     projection: str = PROJECTION
+    strict: bool = False
     level: str = "L1"
     contexts: int = 0
     relaxed: int = 0
@@ -83,11 +89,49 @@ def reasons_against(
     if outside and tools != "run":
         ran = ", ".join(f"{name} x{count}" for name, count in outside.items())
         reasons.append(
-            f"tools ran outside the recording ({ran}) and would run again; wrap them with @worldline.tool, "
-            "serve them through an MCP proxy, or fork with a workspace checkpoint; --tools run lets them run"
+            f"tools ran outside the recording ({ran}) and would run again; wrap them with @worldline.tool and record "
+            "again; or let them run again: --tools run; an MCP proxy or a workspace checkpoint, the other two ways, "
+            "are not in this version"
         )
     reasons.extend(f"something crossed that was not recorded: {loss}" for loss in coverage.get("losses", []))
     return reasons
+
+
+def require_attested(recording: Recording) -> None:
+    """What a replay must have before it verifies a recording: a sealed attempt, published by it, read by another.
+
+    Raises `VerifierIsWriter` in the process that wrote it, `Ineligible` with all reasons otherwise.
+    """
+    if wrote(recording.header.data.get("nonce")):
+        reason = (
+            f"this process wrote {recording.path}; its replay is verified by another one: `worldline replay --strict`"
+        )
+        raise VerifierIsWriter(reason, reasons=[reason])
+    if reasons := list(_unattested(recording)):
+        raise Ineligible(reasons[0], reasons=reasons)
+
+
+def _unattested(recording: Recording) -> Iterator[str]:
+    found = publication(recording)
+    if found.state == "packed":
+        yield "it is a bundle, which cannot show which attempt published; give the run's directory"
+    elif found.state == "unsealed":
+        yield "it is not sealed; `worldline reconcile` seals what a dead writer left"
+    elif found.state == "withheld":
+        yield "it was sealed without publishing a result; only what was published is verified"
+    elif found.state == "failed":
+        yield f"its publication does not verify: {found.problems[0].where}: {found.problems[0].detail}"
+    elif not _published_it(recording):
+        yield "the published result is a copy: that this attempt published it cannot be seen; give the store it ran in"
+
+
+def _published_it(recording: Recording) -> bool:
+    """Whether the result that stands published is the attempt's own: its inode, or its name where links cannot be."""
+    manifest = recording.manifest
+    assert manifest is not None
+    if manifest.result["publish"] == layout.RENAME:
+        return recording.summary.get("attempt") == recording.attempt_id
+    return (recording.attempt / layout.RESULT).samefile(recording.run_directory / manifest.result["name"])
 
 
 def resolve_secrets(recording: Recording, environment: Mapping[str, str]) -> dict[str, str]:
@@ -159,6 +203,8 @@ class ReplayBoundary:
         self.vault = Vault(secrets or {})
         self.partial = recording.disposition != "complete"
         self.matcher = Matcher(Cassette(recording), self.partial)
+        if not self.matcher.cassette.exchanges:
+            raise Ineligible(NOTHING_TO_COMPARE, reasons=[NOTHING_TO_COMPARE])
         if lost := self._unrecordable():
             raise Ineligible(lost[0], reasons=lost)
         self.notes = 0
@@ -183,15 +229,26 @@ class ReplayBoundary:
         """Markers and observations of the re-driven agent are counted; the projection does not compare them."""
         self.notes += 1
 
-    def report(self, notes: list[str] | None = None) -> ReplayReport:
-        """The verdict, once the agent has ended."""
+    def report(self, ended: int | None = None) -> ReplayReport:
+        """The verdict, once the agent has ended with the exit code `ended` (1 where it raised in process)."""
         matcher = self.matcher
         matcher.end()
+        if matcher.first is None and not self.partial and ended is not None:
+            matcher.first = self._other_end(ended)
         verdict = "diverged" if matcher.first else "prefix-equivalent" if self.partial else "equivalent"
         return ReplayReport(
             verdict=verdict,
             divergence=matcher.first,
             served=matcher.served,
             relaxed=matcher.relaxed,
-            notes=[*differences_of_place(self.recording), *(notes or [])],
+            notes=differences_of_place(self.recording),
         )
+
+    def _other_end(self, ended: int) -> Divergence | None:
+        """The divergence of an agent that made the same calls and then ended otherwise: well, or not."""
+        summary = self.recording.summary
+        before = summary.get("exit", 1 if "error" in summary else 0)
+        if (before == 0) == (ended == 0):
+            return None
+        seq = self.matcher.cassette.last_seq
+        return Divergence("outcome", seq, None, "$", f"it ended with {before}", f"it ended with {ended}", "the end")

@@ -59,6 +59,15 @@ def _canonical(value: Any) -> bytes:
         return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
+def is_plain(value: Any) -> bool:
+    """Whether every JSON reader takes `value`; NaN and lone surrogates are quoted by their canonical text."""
+    try:
+        _sorted_json.encode(value)
+    except (TypeError, ValueError, OverflowError, UnicodeEncodeError):
+        return False
+    return True
+
+
 def op_key(kind: str, name: str, inputs: bytes) -> str:
     """The key of a crossing: 32 hex digits over kind, name and canonical inputs."""
     digest = hashlib.sha256()

@@ -8,15 +8,22 @@ It is hashed as written, like the rows. Reading keeps the raw bytes; fields this
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 
 from worldline.model.events import encode_json
+from worldline.model.ids import is_id
 
 FORMAT = "worldline/0"
 _SEAL = b',"seal":"'
 _SUFFIX = len(_SEAL) + 64 + 2  # the hash, then "}
+_HASH = re.compile(r"[0-9a-f]{64}")
+_RESULT = re.compile(r"[^/\\\0.][^/\\\0]*\.json")
+_CHUNK = re.compile(r"[0-9]{6,}\.jsonl")
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,15 +66,67 @@ def seal(manifest: Manifest) -> bytes:
 
 
 def unseal(line: bytes) -> tuple[Manifest, str]:
-    """The manifest of a line and its seal. Raises `ValueError` where the seal does not fit or the line is none."""
+    """The manifest of a line and its seal. Raises `ValueError` where the seal does not fit, or it cannot be one."""
     text = line.removesuffix(b"\n")
     before, suffix = text[:-_SUFFIX], text[-_SUFFIX:]
     if not suffix.startswith(_SEAL) or suffix != _SEAL + _digest(before).encode("ascii") + b'"}' or line == text:
         raise ValueError("the seal does not fit the manifest")
     try:
-        return msgspec.json.decode(before + b"}", type=Manifest), suffix[len(_SEAL) : -2].decode("ascii")
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        manifest = msgspec.json.decode(before + b"}", type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"not a manifest: {error}") from None
+    for field, why in unbound(manifest):
+        raise ValueError(f"the manifest cannot be: {field}: {why}")
+    return manifest, suffix[len(_SEAL) : -2].decode("ascii")
+
+
+def unbound(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """The fields of a manifest that cannot be, each with a reason. What fits its seal may still be an attacker's.
+
+    After this no reader has to fear a table of the wrong shape, or a name that leads out of its directory.
+    """
+    for name, prefix in (("run", "run"), ("attempt", "ainst")):
+        if not is_id(getattr(manifest, name), prefix):
+            yield name, "not such an id"
+    for name in ("head", "root", "header"):
+        if not _is_hash(getattr(manifest, name)):
+            yield name, "not a hash in lower-case hex"
+    if manifest.rows < 1:
+        yield "rows", "a log has at least its header"
+    result = manifest.result
+    if not (_is_text(result.get("name")) and _RESULT.fullmatch(result["name"]) and _is_text(result.get("publish"))):
+        yield "result", "its name is no plain file name"
+    if not (_is_size(result.get("size")) and _is_hash(result.get("sha256"))):
+        yield "result", "not a size and a hash"
+    chunks, blobs, torn = manifest.chunks, manifest.blobs, manifest.torn
+    if not all(len(c) == 3 and _is_text(c[0]) and _is_size(c[1]) and _is_hash(c[2]) for c in chunks):
+        yield "chunks", "not name, size and hash"
+    elif not all(_CHUNK.fullmatch(chunk[0]) for chunk in chunks) or not _ascends(chunks):
+        yield "chunks", "not numbered"
+    elif sum(chunk[1] for chunk in chunks) != manifest.bytes:
+        yield "chunks", f"together not the {manifest.bytes:,} bytes of the log"
+    if not all(len(b) == 5 and _is_hash(b[0]) and _is_size(b[1]) and all(map(_is_text, b[2:])) for b in blobs):
+        yield "blobs", "not name, size, type, tier and disposition"
+    elif not _ascends(blobs):
+        yield "blobs", "not sorted, or one twice"
+    if torn is not None and not (_is_size(torn.get("size")) and _is_hash(torn.get("sha256"))):
+        yield "torn", "not a size and a hash"
+
+
+def _ascends(table: list[list[Any]]) -> bool:
+    return all(before[0] < after[0] for before, after in pairwise(table))
+
+
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, str) and _HASH.fullmatch(value) is not None
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _digest(before: bytes) -> str:

@@ -123,6 +123,14 @@ def is_text(text: str) -> bool:
     return True
 
 
+def readable(text: str) -> str:
+    """A text with its lone surrogates (bytes that were no UTF-8) as backslash escapes: for what is only shown."""
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # surrogates that stand for no byte
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def step(key: str) -> str:
     """One key as a step of a JSON path: `.name`, or `["any text"]` where the key is no identifier."""
     return f".{key}" if key.isidentifier() else f"[{json.dumps(key)}]"

@@ -32,6 +32,7 @@ from worldline.seams.remote import RemoteBoundary
 P = ParamSpec("P")
 R = TypeVar("R")
 PERMISSIONS = ("requested", "granted", "denied", "auto_approved", "escalated", "revoked")
+LONGEST_WORD = 200
 _SOURCE = re.compile(r"[a-z][a-z0-9_]{0,40}")
 
 _current: ContextVar[ActiveRun | None] = ContextVar("worldline_run", default=None)
@@ -129,6 +130,10 @@ class ActiveRun:
         self, outcome: str | None = None, *, reward: float | None = None, done: bool | None = None, **facts: Any
     ) -> None:
         """Say how the run ended: `succeeded`, `failed` or a word of yours; a reward; whether the task is done."""
+        if outcome is not None and not isinstance(outcome, str):
+            raise UsageError(f"an outcome is a word, not {outcome!r}; a number goes into reward=")
+        if outcome is not None and len(outcome) > LONGEST_WORD:
+            raise UsageError(f"an outcome is a word of up to {LONGEST_WORD} characters; say more in facts")
         if reward is not None:
             reward = _finite(reward)
         if outcome is None and done is not None:

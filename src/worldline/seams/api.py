@@ -25,6 +25,7 @@ from worldline.engine.content import Content
 from worldline.engine.recorder import Spec
 from worldline.engine.threads import in_thread
 from worldline.errors import JoinError, UsageError, ValueRefused
+from worldline.model import values
 from worldline.model.effects import Effect
 from worldline.seams.active import ActiveRun, current, enclosing, entered, is_own_url, join
 from worldline.seams.environment import WORLDLINE_URL, provider_keys
@@ -72,7 +73,7 @@ class record:
                 f"capture is one of {', '.join(CAPTURES)}, policy one of {', '.join(POLICIES)}; "
                 f"not {capture!r} and {policy!r}"
             )
-        where = Path(store) if store is not None else default_store()
+        where = (Path(store) if store is not None else default_store()).absolute()  # the agent may change directory
         self._secrets = labelled(secrets)
         self._spec = Spec(
             store=where,
@@ -81,7 +82,7 @@ class record:
             capture=capture,
             policy=policy,
             session=session,
-            agent=dict(agent or {}),
+            agent=values.plain(dict(agent or {})),
             origin="pytest" if "PYTEST_CURRENT_TEST" in os.environ else None,
         )
         self._stack = ExitStack()
@@ -89,6 +90,8 @@ class record:
         self._run: ActiveRun | None = None
 
     def __enter__(self) -> ActiveRun:
+        if self._session is not None:
+            raise UsageError("this recording is open already; call worldline.record() anew for each block")
         url = os.environ.get(WORLDLINE_URL)
         joined = enclosing() or (join() if url and not is_own_url(url) else None)
         if joined is not None:
@@ -122,8 +125,9 @@ class record:
         if self._session is None or self._run is None or self._owner != os.getpid():
             return  # joined; or a forked child that leaves its parent's block, which is the parent's to seal
         self._stack.close()
-        outcome = self._session.recorder.outcome
-        if self._session.recorder.log.seq == 1 and error is None:
+        session, self._session = self._session, None
+        outcome = session.recorder.outcome
+        if session.recorder.log.seq == 1 and error is None:
             _log.warning(NOTHING_CROSSED)
         interrupted = isinstance(error, KeyboardInterrupt)
         content = error is None or (isinstance(error, SystemExit) and not error.code)
@@ -131,10 +135,9 @@ class record:
             outcome.setdefault("outcome", "succeeded")
         else:
             outcome.setdefault("outcome", "failed")
-            outcome["error"] = self._session.recorder.vault.masked(f"{type(error).__name__}: {error}"[:500])
-        self._run.path = self._session.close(
-            "partial" if interrupted else "complete", "interrupted" if interrupted else None
-        )
+            told = values.readable(f"{type(error).__name__}: {error}"[:500])
+            outcome["error"] = session.recorder.vault.masked(told)
+        self._run.path = session.close("partial" if interrupted else "complete", "interrupted" if interrupted else None)
 
     async def __aenter__(self) -> ActiveRun:
         return self.__enter__()

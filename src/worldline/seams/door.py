@@ -17,7 +17,6 @@ import msgspec
 
 from worldline.engine.boundary import Boundary, Call, Live, RecordEnds, Served
 from worldline.engine.content import Content
-from worldline.engine.order import GRACE_SECONDS
 from worldline.engine.threads import in_thread
 from worldline.errors import UsageError, WorldlineError
 from worldline.seams.way_out import WayOut
@@ -71,7 +70,7 @@ class Door:
             self._live[answer.call] = answer
             return {"live": answer.call}
         if answer.never_ended:
-            await asyncio.sleep(GRACE_SECONDS)  # in the record it was given up meanwhile
+            await asyncio.sleep(answer.patience)  # in the record it was given up meanwhile
             raise RecordEnds(answer.never_ended)
         await self.way_out.wait(answer)
         return {"served": await in_thread(pack_served, answer)}
@@ -86,6 +85,7 @@ def pack_served(answer: Served) -> dict[str, Any]:
         "call": answer.call,
         "data": dict(answer.data),
         "result": pack_content(content),
+        "patience": answer.patience,
         "pieces": [[base64.b64encode(data).decode("ascii"), ends] for data, ends in pieces],
     }
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from worldline.errors import CommandNotFound
+from worldline.model.values import readable
 
 
 class Provider(NamedTuple):
@@ -70,10 +71,10 @@ def provider_keys(environment: Mapping[str, str], minimum: int) -> dict[str, str
 
 def recorded_environment(environment: Mapping[str, str], markers: Callable[[str], str | None]) -> dict[str, Any]:
     """What the header keeps of the environment: allow-listed variables, and markers of secrets under their names."""
-    kept = {name: environment[name] for name in RECORDED_VARIABLES if name in environment}
+    kept = {name: readable(environment[name]) for name in RECORDED_VARIABLES if name in environment}
     for name, value in sorted(environment.items()):
         if name not in kept and (found := markers(value)):
-            kept[name] = found
+            kept[readable(name)] = found
     return {"variables": kept}
 
 
@@ -83,8 +84,8 @@ def described_agent(command: Sequence[str]) -> dict[str, Any]:
     with program.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return {
-        "name": program.name,
-        "command": list(command),
+        "name": readable(program.name),
+        "command": [readable(word) for word in command],
         "program_sha256": digest,
         "interpreter": sys.version.split()[0],
     }

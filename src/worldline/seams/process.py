@@ -37,7 +37,7 @@ class Ended(msgspec.Struct, frozen=True):
 def run(
     command: Sequence[str],
     environment: Mapping[str, str],
-    stdout: IO[Any] | None = None,
+    stdout: IO[Any] | int | None = None,
     tick: Callable[[], str | None] = lambda: None,
 ) -> Ended:
     """Run a command to its end. `tick` is called a few times a second; a reason it returns ends the command.
@@ -73,7 +73,11 @@ class _Signals:
         self._child: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._take) for number in PASSED_ON}
+        # What was ignored when we began (nohup, a shell's background job) stays ignored, for the command too.
+        heard = [number for number in PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
+        self._before = {number: signal.signal(number, self._take) for number in heard}
+        # Where a supervisor ignores the end of children, the system throws away how the command ended.
+        self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -23,6 +23,7 @@ from worldline.engine.boundary import Call, Live, Served
 from worldline.engine.content import Content
 from worldline.engine.order import at_once
 from worldline.errors import JoinError, WorldlineError
+from worldline.model.values import refusal
 from worldline.seams.door import pack_call, pack_content, pack_fields, unpack_content
 
 _OURS = {
@@ -63,7 +64,10 @@ class RemoteBoundary:
 
     def ask(self, verb: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """One verb of the door. Raises the door's own error, or `JoinError`."""
-        encoded = msgspec.json.encode(body)
+        try:
+            encoded = msgspec.json.encode(body)
+        except (UnicodeEncodeError, TypeError):
+            raise refusal("what is no plain text or data", "$") from None
         try:
             status, answer = self._post(verb, encoded)
         except (OSError, http.client.HTTPException, msgspec.DecodeError) as error:
@@ -96,6 +100,7 @@ class RemoteServed(Served):
     def __init__(self, packed: Mapping[str, Any]) -> None:
         self.call = packed["call"]
         self.data: Mapping[str, Any] = packed["data"]
+        self.patience = packed["patience"]
         self._result = unpack_content(packed["result"])
         self._pieces = [(base64.b64decode(data), ends) for data, ends in packed["pieces"]]
 

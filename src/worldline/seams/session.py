@@ -95,7 +95,7 @@ class ReplaySession:
         """What a joining process is told."""
         return {
             "mode": "replay",
-            "run": self.recording.run_directory.name,
+            "run": self.recording.run_id,
             "secrets": self.boundary.vault.labels,
             "path": str(self.recording.path.absolute()),
         }
@@ -105,10 +105,10 @@ class ReplaySession:
         keys = {p.key: placeholder(p.key) for p in PROVIDERS.values() if not self._environment.get(p.key)}
         return child_environment(self._environment, self.proxy.url, self.proxy.base_url, {**keys, **self.secrets})
 
-    def close(self) -> ReplayReport:
-        """Stop the proxy and judge."""
+    def close(self, ended: int | None = None) -> ReplayReport:
+        """Stop the proxy and judge; `ended` is the agent's exit code, 1 where it raised in process."""
         self.proxy.close(drain_seconds=1.0)
-        return self.boundary.report()
+        return self.boundary.report(ended)
 
 
 def _http_proxy(environment: Mapping[str, str]) -> str | None:

@@ -63,19 +63,14 @@ class BlobStore:
         path = layout.blob_path(self._attempt, blob.tier, blob.name)
         layout.make_private(path.parent)
         try:
-            os.link(temporary, path)
+            layout.place(temporary, path)
         except FileExistsError:
             return  # the same bytes, from a writer before us
         layout.sync_directory(path.parent)
 
 
-def read_blob(attempt: Path, reference: dict[str, Any]) -> bytes:
-    """The bytes of a blob, checked against its name. Raises `Damaged` where it is missing or its bytes changed."""
-    return b"".join(stream_blob(attempt, reference))
-
-
 def stream_blob(attempt: Path, reference: dict[str, Any], step: int = 1 << 20) -> Iterator[bytes]:
-    """`read_blob` in parts of `step` bytes; the check is made at the end."""
+    """The bytes of a blob in parts of `step`; raises `Damaged` where it is missing or, at the end, not its name's."""
     name, tier = reference["name"], reference.get("tier", "ordinary")
     if tier not in layout.TIERS or not name.isalnum():
         raise Damaged(f"not a blob's name: {name!r:.80}", blob=name)

@@ -16,6 +16,7 @@ import msgspec
 from worldline.errors import AmbiguousRun, Damaged, RecordingNotFound, WorldlineError
 from worldline.model.ids import is_id
 from worldline.store import layout
+from worldline.store.packed import open_recording
 from worldline.store.recording import Recording
 
 
@@ -81,7 +82,7 @@ def _named(name: str, store: Path) -> Recording:
     path = Path(name)
     looks_like_path = "/" in name or path.suffix in (".json", ".skn")
     if looks_like_path or (path.exists() and not is_id(name, "run")):
-        return Recording(path)
+        return open_recording(name)
     here = runs(store)
     if name == "latest":
         if not here:
@@ -114,9 +115,17 @@ def default_store(given: Path | None = None) -> Path:
             break
         if (folder / layout.DEFAULT_STORE).is_dir():
             return _relative(folder / layout.DEFAULT_STORE, here)
-        if (folder / ".git").exists() or folder == Path.home():
+        if (folder / ".git").exists() or folder == _home():
             break
     return layout.DEFAULT_STORE
+
+
+def _home() -> Path | None:
+    """The home folder; None for a user of whom the system knows none."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
 
 
 def _relative(path: Path, here: Path) -> Path:

@@ -3,13 +3,15 @@
 runs/<run>/<result>.json                        hard link made at the commit point
 runs/<run>/trajectory/attempts/<ainst_...>/     owner-only
     lock  open.json  tail.jsonl  progress.json  chunks/000000.jsonl ...  blobs/{ordinary,restricted}/<hh>/<name>
-    result.json  manifest.staged.json  manifest.json
+    result.json  manifest.staged.json  manifest.json  tail.torn
 
-`lock` is empty; `open.json` is derived from the header row; `progress.json` is gone once there is a result.
+`lock` is empty; `open.json` is derived from the header row; `progress.json` is gone once there is a result; `tail.torn`
+keeps what a crash cut off.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import sys
@@ -23,10 +25,12 @@ DEFAULT_STORE = Path(".worldline") / "runs"
 ATTEMPTS = Path("trajectory") / "attempts"
 TAIL, LOCK, OPEN, PROGRESS = "tail.jsonl", "lock", "open.json", "progress.json"
 RESULT, STAGED, MANIFEST = "result.json", "manifest.staged.json", "manifest.json"
-CHUNKS, BLOBS = "chunks", "blobs"
-SEALED_NAMES = frozenset({LOCK, OPEN, RESULT, STAGED, MANIFEST, CHUNKS, BLOBS})
+CHUNKS, BLOBS, TORN = "chunks", "blobs", "tail.torn"
+SEALED_NAMES = frozenset({LOCK, OPEN, RESULT, STAGED, MANIFEST, CHUNKS, BLOBS, TORN})
 # Everything that a sealed attempt's directory may hold. All of it is checked against the manifest or the header.
 TIERS = ("ordinary", "restricted")
+HARD_LINK, RENAME = "hard-link", "rename"  # how a file came to its name; `rename` where there are no hard links
+NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 def make_private(directory: Path) -> None:
@@ -37,12 +41,33 @@ def make_private(directory: Path) -> None:
         directory = directory.parent
     for path in reversed(missing):
         path.mkdir(mode=0o700, exist_ok=True)
+        if path.stat().st_mode & 0o700 != 0o700:  # the umask takes from its owner, too
+            path.chmod(0o700)
         sync_directory(path.parent)
+
+
+def keep_out_of_git(store: Path) -> None:
+    """A store in its default place hides itself from version control: recordings hold prompts and answers."""
+    if store.parent.name == DEFAULT_STORE.parent.name and not (store.parent / ".gitignore").exists():
+        descriptor = create(store.parent / ".gitignore")
+        write_all(descriptor, b"*\n")
+        os.close(descriptor)
 
 
 def create(path: Path) -> int:
     """Open a file that must be new, for appending, readable by its owner only. Returns the descriptor."""
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    return _owners(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600))
+
+
+def create_for_writing(path: Path) -> int:
+    """Open a file that must be new, for writing anywhere in it, readable by its owner only."""
+    return _owners(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def _owners(descriptor: int) -> int:
+    """`descriptor`, its file now its owner's to read and write, whatever the umask took."""
+    os.fchmod(descriptor, 0o600)
+    return descriptor
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -71,10 +96,27 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def write_durable(path: Path, data: bytes) -> None:
-    """Create a file whole or not at all: a temporary name, synced, linked to its own, the directory synced.
+def place(temporary: Path, path: Path) -> str:
+    """Give a synced file its name, never one that is taken: by a hard link, else by renaming. Returns which.
 
-    Raises `FileExistsError` where the name is taken; nothing is ever overwritten.
+    Raises `FileExistsError`. Only a link finds out by itself that somebody else took the name in the same moment.
+    """
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        os.rename(temporary, path)
+        return RENAME
+    return HARD_LINK
+
+
+def write_durable(path: Path, data: bytes) -> str:
+    """Create a file whole or not at all: a temporary name, synced, then its own (`place`), the directory synced.
+
+    Returns how it got its name. Raises `FileExistsError` where the name is taken; nothing is ever overwritten.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary.unlink(missing_ok=True)
@@ -85,10 +127,11 @@ def write_durable(path: Path, data: bytes) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        os.link(temporary, path)
+        how = place(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
     sync_directory(path.parent)
+    return how
 
 
 def opened(header: Mapping[str, Any]) -> bytes:

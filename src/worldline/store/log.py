@@ -35,6 +35,16 @@ class Appended(NamedTuple):
     line: bytes
 
 
+class Written(NamedTuple):
+    """Where a log stands: its rows, the time (ns since t0) and hash of the last one, its leaves, its bytes."""
+
+    seq: int
+    t: int
+    h: bytes
+    merkle: Merkle
+    bytes: int
+
+
 class LogWriter:
     """The one writer of an attempt directory, which must exist and be new. `now` gives ns since t0.
 
@@ -42,7 +52,48 @@ class LogWriter:
     several threads.
     """
 
+    _lock_file: int
+    _tail: int
+
     def __init__(self, attempt: Path, now: Callable[[], int], chunk_bytes: int = CHUNK_BYTES) -> None:
+        self._begin(attempt, now, chunk_bytes, take_lock(attempt))
+        if (attempt / layout.CHUNKS).exists():
+            os.close(self._lock_file)
+            raise AttemptClosed(f"{attempt} was written before; a new attempt goes into a new directory")
+        try:
+            layout.make_private(attempt / layout.CHUNKS)
+            self._tail = layout.create(attempt / layout.TAIL)
+            layout.sync_directory(attempt)
+        except OSError as error:
+            os.close(self._lock_file)
+            raise LogBroken(f"cannot write in {attempt}: {error.strerror}", file=str(attempt), seq=0) from error
+        _open_writers.add(self)
+
+    @classmethod
+    def resume(cls, attempt: Path, lock: int, written: Written) -> LogWriter:
+        """Go on behind the last row of a dead writer, whose log is good up to there and ends there.
+
+        `lock` is what `take_lock` gave; closing the writer lets go of it. The rows have the time of the last one: the
+        writer's clock died with it.
+        """
+        log = cls.__new__(cls)
+        log._begin(attempt, lambda: written.t, CHUNK_BYTES, lock)
+        log.seq, log.h, log.merkle, log.bytes = written.seq, written.h, written.merkle, written.bytes
+        log._last_t = written.t
+        log._chunks = len(list((attempt / layout.CHUNKS).glob("*.jsonl")))
+        with log.fatal():
+            try:
+                log._tail = layout.create(attempt / layout.TAIL)  # the writer died between two files
+                layout.sync_directory(attempt)
+            except FileExistsError:
+                log._tail = os.open(attempt / layout.TAIL, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            layout.sync(log._tail)
+            log._tail_bytes = os.fstat(log._tail).st_size
+        log._durable, log._mark = log.seq, (log.seq, log.h.hex()[:16])
+        _open_writers.add(log)
+        return log
+
+    def _begin(self, attempt: Path, now: Callable[[], int], chunk_bytes: int, lock: int) -> None:
         self._attempt = attempt
         self._now = now
         self._chunk_bytes = chunk_bytes
@@ -55,37 +106,9 @@ class LogWriter:
         self._last_t = 0
         self._durable = 0  # rows made durable so far
         self._mark: tuple[int, str] | None = None
-        self._chunks = 0
-        self._lock_file = self._take_lock()
-        if (attempt / layout.CHUNKS).exists():
-            os.close(self._lock_file)
-            raise AttemptClosed(f"{attempt} was written before; a new attempt goes into a new directory")
-        try:
-            layout.make_private(attempt / layout.CHUNKS)
-            self._tail = layout.create(attempt / layout.TAIL)
-            layout.sync_directory(attempt)
-        except OSError as error:
-            os.close(self._lock_file)
-            raise LogBroken(f"cannot write in {attempt}: {error.strerror}", file=str(attempt), seq=0) from error
-        self._tail_bytes = 0
-        _open_writers.add(self)
-
-    def _take_lock(self) -> int:
-        try:
-            descriptor = os.open(self._attempt / layout.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise LogBroken(
-                f"cannot write in {self._attempt}: {error.strerror}", file=str(self._attempt), seq=0
-            ) from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            holder = _holder(self._attempt)
-            raise WriterConflict(
-                f"another writer{holder} holds {self._attempt}; record a new attempt", attempt=str(self._attempt)
-            ) from None
-        return descriptor
+        self._chunks = self._tail_bytes = 0
+        self._tail = -1
+        self._lock_file = lock
 
     def leave_in_child(self) -> None:
         """A forked child shares the lock; it lets go of it and can never append."""
@@ -226,6 +249,24 @@ class _Fatal:
             )
             writer.failure = failure
             raise failure from error
+
+
+def take_lock(attempt: Path) -> int:
+    """The attempt's lock: a descriptor that holds it until it is closed. Raises `WriterConflict` or `LogBroken`."""
+    try:
+        descriptor = os.open(attempt / layout.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise LogBroken(f"cannot write in {attempt}: {error.strerror}", file=str(attempt), seq=0) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise WriterConflict(
+            f"another writer{_holder(attempt)} holds {attempt}; record a new attempt", attempt=str(attempt)
+        ) from None
+    if os.fstat(descriptor).st_mode & 0o600 != 0o600:  # the umask took it from its owner, who reads it later
+        os.fchmod(descriptor, 0o600)
+    return descriptor
 
 
 def _holder(attempt: Path) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ from worldline.model import values
 from worldline.model.events import Event
 from worldline.model.manifest import FORMAT, Manifest, unseal
 from worldline.store import layout
-from worldline.store.blobs import read_blob
-from worldline.store.rows import Damage, RowReader
+from worldline.store.blobs import stream_blob
+from worldline.store.rows import Damage, LogFile, RowReader
 
 JSON = "application/json"
 DEEP = "application/x-worldline-deep+json"
@@ -38,8 +38,21 @@ class Recording:
         self.reader: RowReader | None = None  # of the last complete pass over the rows
         self._seal_problem: str | None = None
 
-    def files(self) -> list[Path]:
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        return self.run_directory.name
+
+    @property
+    def attempt_id(self) -> str:
+        """The id of the attempt."""
+        return self.attempt.name
+
+    def files(self) -> Sequence[LogFile]:
         """The log's files in order: its chunks, then the tail where there is one."""
+        return self._paths()
+
+    def _paths(self) -> list[Path]:
         folder = self.attempt / layout.CHUNKS
         chunks = sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
         return [path for path in (*chunks, self.attempt / layout.TAIL) if path.is_file()]
@@ -47,7 +60,7 @@ class Recording:
     @property
     def log_bytes(self) -> int:
         """The size of the log's files."""
-        return sum(path.stat().st_size for path in self.files())
+        return sum(path.stat().st_size for path in self._paths())
 
     def events(self) -> Iterator[Event]:
         """The good rows, in order. When it ends, `damages` holds what was not good."""
@@ -70,13 +83,18 @@ class Recording:
         return first
 
     @cached_property
+    def manifest_line(self) -> bytes | None:
+        """The manifest as it stands there, or None where there is none."""
+        path = self.attempt / layout.MANIFEST
+        return path.read_bytes() if path.is_file() else None
+
+    @cached_property
     def manifest(self) -> Manifest | None:
         """The sealed manifest, or None where there is none, or where it is not what was sealed (`seal_problem`)."""
-        path = self.attempt / layout.MANIFEST
-        if not path.is_file():
+        if self.manifest_line is None:
             return None
         try:
-            manifest, self._fingerprint = unseal(path.read_bytes())
+            manifest, self._fingerprint = unseal(self.manifest_line)
         except ValueError as error:
             self._seal_problem = str(error)
             return None
@@ -138,6 +156,14 @@ class Recording:
                 continue
         return {}
 
+    def stream_blob(self, reference: dict[str, Any]) -> Iterator[bytes]:
+        """The bytes of a blob in parts. Raises `Damaged` at its end where they are not what was written, or missing."""
+        return stream_blob(self.attempt, reference)
+
+    def blob(self, reference: dict[str, Any]) -> bytes:
+        """The bytes of a blob, checked. Raises `Damaged`."""
+        return b"".join(self.stream_blob(reference))
+
     def content(self, value: Any) -> bytes:
         """The bytes of a text as rows carry it: a string, `$b64`, `$wtf8`, or a blob of the bytes or of such a form.
 
@@ -146,7 +172,7 @@ class Recording:
         if isinstance(value, dict) and "$withheld" in value:
             return b""
         if isinstance(value, dict) and "$blob" in value:
-            data = read_blob(self.attempt, value["$blob"])
+            data = self.blob(value["$blob"])
             return self.content(msgspec.json.decode(data)) if value["$blob"]["type"] == JSON else data
         text = values.restore(value)
         if isinstance(text, bytes):
@@ -156,20 +182,20 @@ class Recording:
     def encoded(self, value: Any) -> tuple[bytes, str]:
         """A recorded value as JSON text and its media type, from the row or from its blob."""
         if isinstance(value, dict) and "$blob" in value:
-            return read_blob(self.attempt, value["$blob"]), value["$blob"]["type"]
+            return self.blob(value["$blob"]), value["$blob"]["type"]
         return msgspec.json.encode(value), JSON
 
     def value(self, value: Any) -> Any:
         """The Python value that was recorded, loaded from its blob where it is one."""
         if not (isinstance(value, dict) and "$blob" in value):
             return values.restore(value)
-        loaded = msgspec.json.decode(read_blob(self.attempt, value["$blob"]))
+        loaded = msgspec.json.decode(self.blob(value["$blob"]))
         return values.unflatten(loaded) if value["$blob"]["type"] == DEEP else values.restore(loaded)
 
     def loaded(self, value: Any) -> Any:
         """JSON that a row carries inline or as a blob, as it was written: nothing in it is unescaped."""
         if isinstance(value, dict) and "$blob" in value:
-            return msgspec.json.decode(read_blob(self.attempt, value["$blob"]))
+            return msgspec.json.decode(self.blob(value["$blob"]))
         return value
 
 
@@ -199,6 +225,5 @@ def _publishes(attempt: Path, result: Path) -> bool:
     own = attempt / layout.RESULT
     if not own.is_file() or not result.is_file():
         return False
-    return own.samefile(result) or (
-        (attempt / layout.MANIFEST).exists() and own.stat().st_nlink == 1 and own.read_bytes() == result.read_bytes()
-    )
+    staged = (attempt / layout.MANIFEST).exists() or (attempt / layout.STAGED).exists()
+    return own.samefile(result) or (staged and own.stat().st_nlink == 1 and own.read_bytes() == result.read_bytes())

@@ -8,8 +8,7 @@ rest of the story. Behind a hole the first row cannot be checked against its nei
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal, Protocol
 
 import msgspec
 
@@ -42,10 +41,21 @@ class _Line(msgspec.Struct, frozen=True):
     torn: bool
 
 
+class LogFile(Protocol):
+    """A file of the log: a path, or what stands for one in a bundle."""
+
+    @property
+    def name(self) -> str:
+        """Its name, for reports."""
+
+    def open(self, mode: Literal["rb"]) -> BinaryIO:
+        """Open it for reading bytes."""
+
+
 class RowReader:
     """Iterates over the good rows of `files`, in order; `damages` fills up on the way, `head` and `seq` follow."""
 
-    def __init__(self, files: Iterable[Path]) -> None:
+    def __init__(self, files: Iterable[LogFile]) -> None:
         self._files = list(files)
         self.damages: list[Damage] = []
         self.seq = 0  # one more than the last good row's
@@ -141,11 +151,10 @@ class RowReader:
 
 
 def _read_line(file: BinaryIO) -> bytes:
-    """The next line, LF included, or as much of it as two rows may take; NUL padding before it comes by itself."""
+    """The next line, LF included, or as much of it as two rows may take. Behind NUL padding a row comes whole."""
     raw = file.readline(_LONGEST)
-    if raw[:1] == b"\0" and (text := raw.lstrip(b"\0")):
-        file.seek(-len(text), 1)
-        return raw[: len(raw) - len(text)]
+    if raw[:1] == b"\0" and raw[-1:] != b"\n" and raw.strip(b"\0"):
+        raw += file.readline(_LONGEST)
     return raw
 
 

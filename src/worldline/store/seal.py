@@ -5,12 +5,17 @@
       -> sync that directory -> link(staged, manifest.json) -> sync
 
 Before the commit point nothing is visible; nothing is ever overwritten. A partial attempt is sealed without publishing.
+Where the file system has no hard links a copy is moved into place instead, which the manifest says (`rename`): then
+the attempt's id in the result says which attempt published.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,32 +38,69 @@ def read_back(attempt: Path, log: LogWriter) -> list[list[Any]]:
     if reader.damages or (reader.seq, reader.head, merkle.root()) != (log.seq, log.h, log.merkle.root()):
         where = reader.damages[0] if reader.damages else None
         raise Damaged(f"the log read back from {attempt} is not what was written", damage=where, seq=reader.seq)
+    return chunks_of(attempt)
+
+
+def chunks_of(attempt: Path) -> list[list[Any]]:
+    """The chunks as the manifest lists them: name, size in bytes, SHA-256."""
+    files = sorted((attempt / layout.CHUNKS).iterdir())
     return [[path.name, path.stat().st_size, layout.sha256_of(path)] for path in files]
 
 
 def publish(attempt: Path, name: str, result: dict[str, Any], facts: dict[str, Any], publishes: bool) -> Path | None:
-    """Write the result and the manifest (from `facts`) and, with `publishes`, link them into place.
+    """Write the result and the manifest (from `facts`) and, with `publishes`, put the result where people look.
 
     Returns the published path. Raises `RecordError` where the run already has a result.
     """
     encoded = encode_json(result) + b"\n"
-    layout.write_durable(attempt / layout.RESULT, encoded)
+    mode = layout.write_durable(attempt / layout.RESULT, encoded)
     for derived in (layout.PROGRESS, f".{layout.PROGRESS}.tmp"):  # the result says it now
         (attempt / derived).unlink(missing_ok=True)
     facts["result"] = {
         "name": name,
         "size": len(encoded),
         "sha256": hashlib.sha256(encoded).hexdigest(),
-        "publish": "hard-link" if publishes else "none",
+        "publish": mode if publishes else "none",
     }
     layout.write_durable(attempt / layout.STAGED, manifests.seal(Manifest(**facts)))
-    target = attempt.parent.parent.parent / name
-    if publishes:
-        try:
-            os.link(attempt / layout.RESULT, target)
-        except FileExistsError:
-            raise RecordError(f"{target} is already published by another attempt", path=str(target)) from None
-        layout.sync_directory(target.parent)
-    os.link(attempt / layout.STAGED, attempt / layout.MANIFEST)
+    target = _commit(attempt, name, encoded, mode) if publishes else None
+    attest(attempt)
+    return target
+
+
+def attest(attempt: Path) -> None:
+    """The last step: the staged manifest becomes the manifest."""
+    try:
+        os.link(attempt / layout.STAGED, attempt / layout.MANIFEST)
+    except OSError as error:
+        if error.errno not in layout.NO_LINKS:
+            raise
+        layout.write_durable(attempt / layout.MANIFEST, (attempt / layout.STAGED).read_bytes())
     layout.sync_directory(attempt)
-    return target if publishes else None
+
+
+def _commit(attempt: Path, name: str, encoded: bytes, mode: str) -> Path:
+    """The commit point. One attempt of a run at a time, since without hard links the look and the step are two."""
+    run = attempt.parent.parent.parent
+    with _alone(run / layout.ATTEMPTS):
+        if taken := next(iter(sorted(run.glob("*.json"))), None):
+            raise RecordError(f"{taken} is already published by another attempt", path=str(taken))
+        if mode == layout.RENAME:
+            layout.write_durable(run / name, encoded)
+        else:
+            os.link(attempt / layout.RESULT, run / name)
+            layout.sync_directory(run)
+    return run / name
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # a forked child may have the descriptor, too
+    finally:
+        os.close(descriptor)

@@ -5,125 +5,192 @@ evidence       every content that a row names is what was written
 publication    the result that people see is this attempt's, whole
 availability   what is kept is still here
 authenticity   who vouches for it; a chain alone shows edits, not authors
+
+Each question is a function; `verify` asks all of them in one pass. `check_manifest` judges a manifest's line alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from worldline.errors import Damaged, WorldlineError
-from worldline.model.manifest import Manifest
+from worldline.model.manifest import Manifest, unseal
 from worldline.model.merkle import Merkle
-from worldline.store import layout
+from worldline.store import layout, signature
 from worldline.store.blobs import stream_blob
+from worldline.store.packed import PackedRecording
 from worldline.store.recording import Recording
 from worldline.store.rows import RowReader
-
-
-class Problem(msgspec.Struct, frozen=True):
-    """One thing that is not as it should be: its kind, where, and in words."""
-
-    kind: str
-    where: str
-    detail: str
-
-
-class Verification(msgspec.Struct):
-    """The verdicts and the problems; `facts` holds counts for people."""
-
-    verdicts: dict[str, str]
-    problems: list[Problem]
-    facts: dict[str, Any]
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing is wrong. An unsigned record can be ok; an unsealed one cannot."""
-        return not self.problems
-
+from worldline.store.verdicts import Problem, Verdict, Verification, collect_blobs
+from worldline.store.verify_packed import judge_packed
 
 WATCHED_BYTES = 1 << 20
+CANNOT_BE_EXCLUDED = "a forgery that was sealed anew cannot be excluded"
 _FOLDERS = frozenset({layout.CHUNKS, layout.BLOBS})
+_SEALED_FILES = _FOLDERS | {layout.TORN}  # what stands there is in the manifest by name
+_Watch = Callable[[int], None]
 
 
-class _Log(msgspec.Struct):
-    """What one pass over the rows found."""
-
-    reader: RowReader
-    merkle: Merkle
-    header: str = ""
-    last: str = ""
-    blobs: dict[str, dict[str, Any]] = {}
-
-
-def verify(recording: Recording, watch: Callable[[int], None] = lambda size: None) -> Verification:
+def verify(recording: Recording, watch: _Watch = lambda size: None, *, signers: Path | None = None) -> Verification:
     """Read every byte of a recording and judge it. Raises only for what is no recording at all.
 
-    `watch` is told, now and then, how many more bytes of the log have been read: for a progress line.
+    `watch` is told, now and then, how many more bytes of the log have been read: for a progress line. `signers` is a
+    file of allowed signers (`ssh-keygen`): then a recording that none of them signed does not verify.
+    Raises `UsageError` where there is no such file, `SignatureFailed` where it cannot be used.
     """
-    manifest = recording.manifest
-    structure: list[Problem] = []
-    if recording.seal_problem is not None:
-        structure.append(Problem("manifest", layout.MANIFEST, recording.seal_problem))
-    log = _read(recording, watch)
-    structure += _structure(recording, manifest, log)
-    corrupt, missing = _contents(recording, manifest, log)
-    publication = list(_publication(recording, manifest)) if manifest else []
-    if manifest is None and not structure:
-        state = "its writer is still at work" if recording.live else "its writer died before sealing it"
-        publication.append(Problem("unsealed", recording.attempt.name, state))
-    verdicts = {
-        "structure": "failed" if structure else "ok",
-        "evidence": "failed" if corrupt else "ok",
-        "publication": _publication_verdict(manifest, publication),
-        "availability": "missing" if missing else "ok",
-        "authenticity": "unsigned",
+    if isinstance(recording, PackedRecording):
+        answers, facts = judge_packed(recording, watch)
+        return Verification.of({**answers, "authenticity": authenticity(recording, signers)}, facts)
+    reading = Reading(recording, watch)
+    answers = {
+        "structure": structure(recording, reading),
+        "evidence": evidence(recording, reading),
+        "publication": publication(recording),
+        "availability": availability(recording, reading),
+        "authenticity": authenticity(recording, signers),
     }
+    if answers["structure"].problems and recording.manifest is None:  # what is wrong there says enough
+        answers["publication"] = Verdict("unsealed")
+    manifest = recording.manifest
     facts = {
         "run": recording.run_directory.name,
         "attempt": recording.attempt.name,
-        "rows": log.reader.seq,
-        "contents": len(log.blobs),
+        "rows": reading.rows.seq,
+        "contents": len(reading.blobs),
         "disposition": manifest.disposition if manifest else recording.disposition,
         "fingerprint": recording.fingerprint if manifest else None,
     }
-    return Verification(verdicts, [*structure, *corrupt, *missing, *publication], facts)
+    return Verification.of(answers, facts)
 
 
-def _read(recording: Recording, watch: Callable[[int], None]) -> _Log:
-    log, told = _Log(RowReader(recording.files()), Merkle(), blobs={}), 0
-    for event in log.reader:
-        log.merkle.add(log.reader.leaf)
-        log.last = event.name
-        if event.seq == 0:
-            log.header = event.h
-        _collect_blobs(event.data, log.blobs)
-        if log.reader.bytes - told >= WATCHED_BYTES:
-            watch(log.reader.bytes - told)
-            told = log.reader.bytes
-    return log
+def check_manifest(line: bytes) -> Verdict:
+    """Whether a manifest's line (LF included) fits its seal and holds together. Nothing else is looked at."""
+    try:
+        unseal(line)
+    except ValueError as error:
+        return Verdict("failed", [Problem("manifest", layout.MANIFEST, str(error))])
+    return Verdict("ok")
 
 
-def _structure(recording: Recording, manifest: Manifest | None, log: _Log) -> Iterator[Problem]:
+def structure(recording: Recording, reading: Reading | None = None) -> Verdict:
+    """Whether the rows chain and are what was sealed, and no file is missing, changed or added: `ok` or `failed`."""
+    if isinstance(recording, PackedRecording):
+        return judge_packed(recording)[0]["structure"]
+    reading = reading or Reading(recording)
+    problems = list(_structure(recording, recording.manifest, reading))
+    if recording.seal_problem is not None:
+        problems.insert(0, Problem("manifest", layout.MANIFEST, recording.seal_problem))
+    return Verdict("failed" if problems else "ok", problems)
+
+
+def evidence(recording: Recording, reading: Reading | None = None) -> Verdict:
+    """Whether every content that is here is what a row or the seal names: `ok` or `failed`."""
+    if isinstance(recording, PackedRecording):
+        return judge_packed(recording)[0]["evidence"]
+    corrupt = (reading or Reading(recording)).contents[0]
+    return Verdict("failed" if corrupt else "ok", corrupt)
+
+
+def availability(recording: Recording, reading: Reading | None = None) -> Verdict:
+    """Whether every content that should be here is: `ok`, `missing`, or `withheld` (left out of a bundle, and said)."""
+    if isinstance(recording, PackedRecording):
+        return judge_packed(recording)[0]["availability"]
+    missing = (reading or Reading(recording)).contents[1]
+    return Verdict("missing" if missing else "ok", missing)
+
+
+def publication(recording: Recording) -> Verdict:
+    """Whether the published result is this attempt's: `ok`, or `failed`.
+
+    `withheld` is sealed as partial, `packed` a bundle of what was published, `unsealed` not sealed at all.
+    """
+    if isinstance(recording, PackedRecording):
+        return judge_packed(recording)[0]["publication"]
+    manifest = recording.manifest
+    if manifest is None and recording.seal_problem is not None:
+        return Verdict("unsealed")
+    if manifest is None:
+        state = "its writer is still at work" if recording.live else "its writer died before sealing it"
+        return Verdict("unsealed", [Problem("unsealed", recording.attempt.name, state)])
+    problems = list(_publication(recording, manifest))
+    if problems:
+        return Verdict("failed", problems)
+    return Verdict("ok" if manifest.result["publish"] != "none" else "withheld")
+
+
+def authenticity(recording: Recording, signers: Path | None = None) -> Verdict:
+    """Who vouches for the recording: `signed` by one of `signers`, `unsigned`, or `failed`.
+
+    `failed` is a signature that does not fit the manifest, and with `signers` also none, or a stranger's. Without them
+    even a signature that fits leaves it `unsigned`: whoever forges can sign with a key of his own.
+    The rest of the recording hangs on the manifest by the other verdicts.
+    """
+    try:
+        path, line = signature.signature_path(recording), recording.manifest_line
+    except WorldlineError:
+        return Verdict("unsigned", facts={"authenticity": "unsigned: there is no seal that could be signed"})
+    if path is None or line is None:
+        found = signature.Signature(state="none")
+    else:
+        found = signature.check(line, path, signers)
+    if found.state == "good":
+        facts = {"authenticity": f"signed by {found.by}", "signer": found.by, "key": found.key}
+        return Verdict("signed", facts=facts)
+    if found.state == "bad":
+        return Verdict("failed", [Problem("signature", path.name if path else "", found.detail)], {"key": found.key})
+    if signers is not None:
+        where = path.name if path else "its signature"
+        detail = f"nobody signed it, and {signers.name} was to say who may; {CANNOT_BE_EXCLUDED}"
+        return Verdict("failed", [Problem("unsigned", where, detail)])
+    said = {"none": "unsigned", "stranger": f"{found.detail}, and no --signers say whose it is"}
+    words = f"{said.get(found.state, found.detail)}: {CANNOT_BE_EXCLUDED}"
+    return Verdict("unsigned", facts={"authenticity": words, "key": found.key})
+
+
+class Reading:
+    """One pass over the log, and one over its contents, for the questions to share."""
+
+    def __init__(self, recording: Recording, watch: _Watch = lambda size: None) -> None:
+        self.recording = recording
+        self.rows, self.merkle = RowReader(recording.files()), Merkle()
+        self.header = self.last = ""
+        self.blobs: dict[str, dict[str, Any]] = {}
+        told = 0
+        for event in self.rows:
+            self.merkle.add(self.rows.leaf)
+            self.header, self.last = self.header or event.h, event.name
+            collect_blobs(event.data, self.blobs)
+            if self.rows.bytes - told >= WATCHED_BYTES:
+                watch(self.rows.bytes - told)
+                told = self.rows.bytes
+
+    @cached_property
+    def contents(self) -> tuple[list[Problem], list[Problem]]:
+        """The problems of contents: corrupt ones, missing ones."""
+        return _contents(self.recording, self.recording.manifest, self.blobs)
+
+
+def _structure(recording: Recording, manifest: Manifest | None, reading: Reading) -> Iterator[Problem]:
     try:
         _ = recording.header
     except Damaged as error:
         yield Problem(error.kind, "row 0", str(error))
-    for damage in log.reader.damages:
+    for damage in reading.rows.damages:
         yield Problem(damage.kind, f"row {damage.seq} ({damage.file}, byte {damage.offset:,})", damage.detail)
     if manifest is None:
         return
-    reader = log.reader
-    found = (reader.seq, (reader.head or b"").hex(), log.merkle.root().hex(), log.header, reader.bytes)
+    rows = reading.rows
+    found = (rows.seq, rows.head.hex(), reading.merkle.root().hex(), reading.header, rows.bytes)
     sealed = (manifest.rows, manifest.head, manifest.root, manifest.header, manifest.bytes)
     names = ("rows", "head", "root", "header", "bytes")
     for name, here, there in zip(names, found, sealed, strict=True):
         if here != there:
             yield Problem("changed", name, f"the seal says {there}, the log gives {here}")
-    if log.last != "meta/end":
-        yield Problem("gap", "the last row", f"a sealed log ends with meta/end, not {log.last or 'nothing'}")
+    if reading.last != "meta/end":
+        yield Problem("gap", "the last row", f"a sealed log ends with meta/end, not {reading.last or 'nothing'}")
     yield from _files(recording, manifest)
 
 
@@ -131,13 +198,15 @@ def _files(recording: Recording, manifest: Manifest) -> Iterator[Problem]:
     """Every file of a sealed attempt is what was sealed, and there is no other."""
     attempt = recording.attempt
     sealed = {f"{layout.CHUNKS}/{name}": (size, digest) for name, size, digest in manifest.chunks}
+    if manifest.torn is not None:
+        sealed[layout.TORN] = (manifest.torn["size"], manifest.torn["sha256"])
     known = {str(layout.blob_path(attempt, tier, name).relative_to(attempt)) for name, _, _, tier, _ in manifest.blobs}
     for path in sorted(attempt.rglob("*")):
         name = str(path.relative_to(attempt))
         folder = path.is_dir() and not path.is_symlink()
         if name.split("/")[0] not in layout.SEALED_NAMES or (folder and name in layout.SEALED_NAMES - _FOLDERS):
             yield Problem("added", name, "a name that no sealed attempt has")
-        elif not folder and name.split("/")[0] in _FOLDERS and name not in sealed and name not in known:
+        elif not folder and name.split("/")[0] in _SEALED_FILES and name not in sealed and name not in known:
             yield Problem("added", name, "a file that was not sealed")
         elif not folder and not path.is_file():
             yield Problem("changed", name, "no file")
@@ -160,9 +229,10 @@ def _derived(recording: Recording) -> Iterator[Problem]:
             yield Problem("changed", name, "not what the header says" if bytes_due else "the lock is not empty")
 
 
-def _contents(recording: Recording, manifest: Manifest | None, log: _Log) -> tuple[list[Problem], list[Problem]]:
-    """The problems of contents: corrupt ones, missing ones."""
-    references = dict(log.blobs)
+def _contents(
+    recording: Recording, manifest: Manifest | None, named: dict[str, dict[str, Any]]
+) -> tuple[list[Problem], list[Problem]]:
+    references = dict(named)
     for name, size, media_type, tier, _ in manifest.blobs if manifest else ():
         references.setdefault(name, {"name": name, "size": size, "type": media_type, "tier": tier})
     corrupt: list[Problem] = []
@@ -197,25 +267,3 @@ def _publication(recording: Recording, manifest: Manifest) -> Iterator[Problem]:
         yield Problem("unpublished", name, "the published result is gone from the run's directory")
     elif (target.stat().st_size, layout.sha256_of(target)) != (manifest.result["size"], manifest.result["sha256"]):
         yield Problem("changed", name, "the published result is not this attempt's")
-
-
-def _publication_verdict(manifest: Manifest | None, problems: list[Problem]) -> str:
-    if manifest is None:
-        return "unsealed"
-    if problems:
-        return "failed"
-    return "ok" if manifest.result["publish"] != "none" else "withheld"
-
-
-def _collect_blobs(value: Any, found: dict[str, dict[str, Any]]) -> None:
-    """Every `$blob` reference inside a row's data."""
-    if isinstance(value, dict):
-        reference = value.get("$blob")
-        if isinstance(reference, dict) and isinstance(reference.get("name"), str):
-            found[reference["name"]] = reference
-        else:
-            for item in value.values():
-                _collect_blobs(item, found)
-    elif isinstance(value, list):
-        for item in value:
-            _collect_blobs(item, found)

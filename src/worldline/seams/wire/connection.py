@@ -8,8 +8,11 @@ whether unread bytes wait can be asked. TCP_NODELAY is set by asyncio itself on 
 from __future__ import annotations
 
 import asyncio
+import asyncio.trsock
+import os
 import socket
 import struct
+import weakref
 from collections.abc import Callable
 from typing import cast
 
@@ -107,6 +110,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection stands."""
         self._transport = cast(asyncio.Transport, transport)
+        _open_connections.add(self)
         if self._on_open is not None:
             self._on_open(self)
 
@@ -145,3 +149,22 @@ class Connection(asyncio.Protocol):
         self.gone.set()
         self._readable.set()
         self._writable.set()
+
+
+_open_connections: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+
+def let_go(sock: asyncio.trsock.TransportSocket | socket.socket | None) -> None:
+    """In a forked child: give up its share of a socket, which else stays open for as long as the child lives."""
+    if sock is not None and sock.fileno() >= 0:
+        nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        os.dup2(nowhere, sock.fileno(), inheritable=False)
+        os.close(nowhere)
+
+
+def _leave_in_child() -> None:
+    for connection in list(_open_connections):
+        let_go(connection._transport.get_extra_info("socket"))
+
+
+os.register_at_fork(after_in_child=_leave_in_child)

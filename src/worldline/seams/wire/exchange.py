@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from worldline.engine.boundary import Call
 from worldline.engine.content import Content
 from worldline.model.dialects import route
-from worldline.seams.wire.http import Headers, header
+from worldline.seams.wire.http import Headers, header, with_header
 
 WITHHELD = "[withheld]"
 LANE, PARENT, INTERNAL = "x-worldline-lane", "x-worldline-parent", "x-worldline-"
@@ -95,6 +95,22 @@ def recorded_headers(headers: Iterable[tuple[str, str]], markers: Callable[[str]
         else:
             kept.append([name, markers(value) or WITHHELD])
     return kept
+
+
+def recorded_location(tail: str) -> str:
+    """Where a redirect leads behind the same base URL, credentials in its query withheld."""
+    path, mark, query = tail.partition("?")
+    pairs = parse_qsl(query, keep_blank_values=True)
+    if not any(_CREDENTIAL.search(name) for name, _ in pairs):
+        return tail
+    return path + mark + urlencode([(name, WITHHELD if _CREDENTIAL.search(name) else value) for name, value in pairs])
+
+
+def led_on(headers: Headers, place: str) -> Headers:
+    """Headers whose redirect, as recorded, leads through the proxy: `place` is the base path of the provider there."""
+    location = header(headers, "location")
+    inside = location is not None and location.startswith("/")
+    return with_header(headers, "Location", f"{place}{location}") if inside else headers
 
 
 def served_headers(data: Mapping[str, Any]) -> Headers:

@@ -14,17 +14,21 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from worldline.engine import clock
-from worldline.engine.boundary import Boundary, Call, Live, Served
+from worldline.engine.boundary import Boundary, Live, Served
 from worldline.engine.threads import in_thread
 from worldline.errors import WorldlineError
 from worldline.seams.door import Door
 from worldline.seams.way_out import WayOut
-from worldline.seams.wire.exchange import INTERNAL, call_of, recorded_headers
+from worldline.seams.wire.exchange import INTERNAL, call_of, recorded_headers, recorded_location
 from worldline.seams.wire.http import (
     ClientGone,
     Headers,
+    NotSendable,
     Piece,
+    ResponseHead,
     UpstreamError,
     header,
     with_header,
@@ -105,20 +109,21 @@ class Proxy:
         self._loop.close()
 
     async def _handle(self, request: Request, reply: Reply) -> None:
-        _, token, place, *rest = [*request.head.target.split("/", 3), "", ""][:4]
+        path, mark, query = request.head.target.partition("?")
+        _, token, place, rest = [*path.split("/", 3), "", "", ""][:4]
         if token != self.token:
             await reply.json(
                 404, error_body("not_this_run", "this port belongs to a Worldline run; the token is not its own")
             )
         elif place == "door" and self._door is not None:
-            status, answer = await self._door(rest[0], request.body)
+            status, answer = await self._door(rest, request.body)
             await reply.json(status, answer)
-        elif place.partition("?")[0] not in self._upstreams:
+        elif place not in self._upstreams:
             await reply.json(404, error_body("unknown_provider", f"no provider '{place}' behind this run"))
         elif request.upgrade is not None:
             await self._refuse_upgrade(request, reply, place)
         else:
-            await self._cross(request, reply, place, "/" + rest[0])
+            await self._cross(request, reply, place, f"/{rest}{mark}{query}")
 
     async def _refuse_upgrade(self, request: Request, reply: Reply, provider: str) -> None:
         what = f"a {request.upgrade} connection to {provider}"
@@ -136,23 +141,23 @@ class Proxy:
             await refuse(reply, error.kind, str(error))
             return
         if isinstance(answer, Served):
-            await serve(answer, reply, self._way_out)
+            await serve(answer, reply, self._way_out, f"/{self.token}/{provider}")
         else:
-            await self._forward(request, reply, self._upstreams[provider], target, call, answer)
+            await self._forward(request, reply, provider, target, answer)
 
-    async def _forward(
-        self, request: Request, reply: Reply, upstream: Upstream, target: str, call: Call, live: Live
-    ) -> None:
+    async def _forward(self, request: Request, reply: Reply, provider: str, target: str, live: Live) -> None:
+        upstream = self._upstreams[provider]
         headers = with_header(own_headers_left_out(request.head.headers), "Accept-Encoding", "identity")
         try:
             answer = await upstream.send(request.head.method, target, headers, request.body)
-        except UpstreamError as error:
+        except (UpstreamError, NotSendable) as error:
             failure = {"type": "upstream", "kind": error.kind, "message": str(error)}
             live.fail(failure)
             await reply.json(502, upstream_failed(failure), NO_RETRY)
             return
         try:
-            await _Tee(answer, reply, live, self._markers).run()
+            tail = self._redirect(upstream, target, answer.head)
+            await _Tee(answer, reply, live, self._markers, tail, f"/{self.token}/{provider}").run()
         except asyncio.CancelledError:
             live.abandon("the recorder stopped before the answer was whole")
             raise
@@ -165,11 +170,31 @@ class Proxy:
         finally:
             await answer.close()
 
+    def _redirect(self, upstream: Upstream, target: str, head: ResponseHead) -> str | None:
+        """Where a redirect leads behind the same base URL. Leading away is a loss: what crosses there is unheard."""
+        location = header(head.headers, "location") if 300 <= head.status < 400 else None
+        if location is None:
+            return None
+        tail = upstream.inside(location, target)
+        if tail is None:
+            what, why = "a redirect to another address", "the client follows it past the proxy"
+            self.boundary.note("meta", "loss", "main", {}, {"what": what, "why": why})
+        return tail
+
 
 class _Tee:
     """One live answer on its way: to the client as it comes, to the record beside."""
 
-    def __init__(self, answer: Answer, reply: Reply, live: Live, markers: Callable[[str], str | None]) -> None:
+    def __init__(
+        self,
+        answer: Answer,
+        reply: Reply,
+        live: Live,
+        markers: Callable[[str], str | None],
+        redirect: str | None,
+        place: str,
+    ) -> None:
+        self._redirect, self._place = redirect, place
         self._answer, self._reply, self._live = answer, reply, live
         self._markers = markers
         self._client_at: int | None = None  # the piece at which the client hung up, -1 before the head
@@ -180,7 +205,10 @@ class _Tee:
         """Carry the answer. Raises what recording raises."""
         head = self._answer.head
         self._live.encoded((header(head.headers, "content-encoding") or "identity").strip().lower())
-        await self._to_client(self._reply.start(head), -1)
+        shown = head.headers
+        if self._redirect is not None:
+            shown = with_header(shown, "Location", self._place + self._redirect)
+        await self._to_client(self._reply.start(msgspec.structs.replace(head, headers=shown)), -1)
         broken: UpstreamError | None = None
         try:
             await self._pieces()
@@ -230,7 +258,7 @@ class _Tee:
         data: dict[str, Any] = {
             "status": head.status,
             "reason": head.reason,
-            "headers": recorded_headers(head.headers, self._markers),
+            "headers": self._headers(head.headers),
             "framing": head.framing,
             "complete": broken is None,
         }
@@ -241,6 +269,13 @@ class _Tee:
         elif broken is not None:
             data |= {"closed_by": "upstream", "why": str(broken)}
         self._live.finish(data)
+
+    def _headers(self, headers: Headers) -> list[list[str]]:
+        kept = recorded_headers(headers, self._markers)
+        if self._redirect is None:
+            return kept
+        where = recorded_location(self._redirect)
+        return [[name, where if name.lower() == "location" else value] for name, value in kept]
 
 
 def own_headers_left_out(headers: Headers) -> Headers:

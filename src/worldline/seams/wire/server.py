@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
+import weakref
 from collections.abc import Awaitable, Callable
 
 import h11
 import msgspec
 
 from worldline.errors import PortInUse, UsageError, WorldlineError
-from worldline.seams.wire.connection import Connection
+from worldline.seams.wire.connection import Connection, let_go
 from worldline.seams.wire.http import ClientGone, RequestHead, header, header_tokens
 from worldline.seams.wire.reply import Reply
 
@@ -85,6 +87,7 @@ class Server:
                 raise PortInUse(message, host=host, port=port) from error
             raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
         self.port = self._listener.sockets[0].getsockname()[1]
+        _open_servers.add(self)
 
     async def close(self, drain_seconds: float = 5.0) -> None:
         """Stops accepting, lets running handlers finish for up to `drain_seconds`, then cancels and awaits them."""
@@ -102,6 +105,11 @@ class Server:
             await asyncio.wait(remaining)
         if self._listener is not None:
             await self._listener.wait_closed()
+
+    def leave_in_child(self) -> None:
+        """A forked child answers nobody: who connects once its parent has closed must be refused, not kept waiting."""
+        for sock in self._listener.sockets if self._listener is not None else ():
+            let_go(sock)
 
     def _accept(self, connection: Connection) -> None:
         task = asyncio.get_running_loop().create_task(self._converse(connection))
@@ -236,3 +244,14 @@ async def _fail(reply: Reply, error: Exception) -> None:
 def error_body(kind: str, message: str) -> dict[str, dict[str, str]]:
     """The JSON object of an error answer, in the shape whose message the providers' SDKs show to their user."""
     return {"error": {"type": kind, "message": message}}
+
+
+_open_servers: weakref.WeakSet[Server] = weakref.WeakSet()
+
+
+def _leave_in_child() -> None:
+    for server in list(_open_servers):
+        server.leave_in_child()
+
+
+os.register_at_fork(after_in_child=_leave_in_child)

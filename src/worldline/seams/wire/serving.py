@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+import msgspec
+
 from worldline.engine.boundary import Served, its_turn
-from worldline.engine.order import GRACE_SECONDS
 from worldline.seams.way_out import WayOut
-from worldline.seams.wire.exchange import served_headers
+from worldline.seams.wire.exchange import led_on, served_headers
 from worldline.seams.wire.http import ClientGone, Headers, ResponseHead
 from worldline.seams.wire.server import Reply, error_body
 
@@ -22,36 +23,37 @@ NO_RETRY: Headers = (("x-should-retry", "false"),)  # both big SDKs obey it: a r
 REFUSED = 424
 
 
-async def serve(answer: Served, reply: Reply, way_out: WayOut) -> None:
-    """Give `answer` to the client of `reply`. Raises `ClientGone`."""
+async def serve(answer: Served, reply: Reply, way_out: WayOut, place: str) -> None:
+    """Give `answer` to the client of `reply`, whose provider is at `place` here. Raises `ClientGone`."""
     data = answer.data
     if answer.never_ended:
-        await _until_gone(reply)
+        await _until_gone(answer, reply)
         await refuse(reply, "record-ends", answer.never_ended)
     elif "error" in data:
         await way_out.wait(answer)
         await reply.json(502, upstream_failed(data["error"]), NO_RETRY)
     else:
         try:
-            await _response(answer, reply, way_out)
+            await _response(answer, reply, way_out, place)
         except ClientGone:
             await its_turn(answer)  # a client that hung up has what it wanted; the order goes on
             raise
 
 
-async def _response(answer: Served, reply: Reply, way_out: WayOut) -> None:
+async def _response(answer: Served, reply: Reply, way_out: WayOut, place: str) -> None:
     data, pieces = answer.data, answer.pieces()
     hung_up = hung_up_at(data)
     if hung_up is not None and hung_up < 0:
-        await _until_gone(reply)
-    await reply.start(_head(data, pieces))
+        await _until_gone(answer, reply)
+    head = _head(data, pieces)
+    await reply.start(msgspec.structs.replace(head, headers=led_on(head.headers, place)))
     for index, (piece, _) in enumerate(pieces[:-1]):
         if index == hung_up:
-            await _until_gone(reply)
+            await _until_gone(answer, reply)
         await reply.piece(piece)
     await way_out.wait(answer)
     if hung_up is not None and hung_up >= len(pieces) - 1:
-        await _until_gone(reply)
+        await _until_gone(answer, reply)
     if pieces:
         await reply.piece(pieces[-1][0])
     if data["complete"] or hung_up is not None:
@@ -74,10 +76,10 @@ def _head(data: Mapping[str, Any], pieces: list[tuple[bytes, bool]]) -> Response
     return ResponseHead(data["status"], data["reason"], served_headers(data), data["framing"], length)
 
 
-async def _until_gone(reply: Reply) -> None:
+async def _until_gone(answer: Served, reply: Reply) -> None:
     """Wait, bounded, for the client to hang up as it did; raises `ClientGone` when it does."""
     with suppress(TimeoutError):
-        await asyncio.wait_for(reply.gone.wait(), GRACE_SECONDS)
+        await asyncio.wait_for(reply.gone.wait(), answer.patience)
         raise ClientGone("the client hung up, as in the record")
 
 

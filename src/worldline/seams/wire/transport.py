@@ -7,6 +7,7 @@ pieces are what the library's own transport gives. The library is the client's o
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
 import importlib
 import threading
@@ -16,7 +17,6 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from worldline.engine.boundary import Boundary, Call, Live, RecordEnds, Served, inside, its_turn
-from worldline.engine.order import GRACE_SECONDS
 from worldline.engine.threads import in_thread
 from worldline.errors import UsageError, WorldlineError
 from worldline.seams.lanes import lane
@@ -60,11 +60,21 @@ def wrap_client(run: OpenRun, client: Any) -> Any:
     if http_client is None or not hasattr(client, "copy"):
         raise UsageError(f"cannot wrap a {type(client).__name__}: give its HTTP client run.transport(...) instead")
     library = _library_of(http_client)
-    is_async = isinstance(http_client, library.AsyncClient)
-    inner = library.AsyncHTTPTransport() if is_async else library.HTTPTransport()
-    make = library.AsyncClient if is_async else library.Client
-    own = make(transport=twin(run, inner), timeout=http_client.timeout, follow_redirects=True)
+    # A copy that shares all it was made with (proxies, certificates, headers, hooks, limits); only the way out is ours.
+    own = copy.copy(http_client)
+    own._transport = _around(run, http_client._transport, http_client, library)
+    own._mounts = {
+        pattern: mounted and _around(run, mounted, http_client, library)
+        for pattern, mounted in http_client._mounts.items()
+    }
     return client.copy(http_client=own)
+
+
+def _around(run: OpenRun, transport: Any, http_client: Any, library: Any) -> Any:
+    """The twin around a transport of `http_client`; around what is inside it where that is a twin already."""
+    twins = _twins(library.__name__)
+    inner = transport._inner if isinstance(transport, twins) else transport
+    return (twins.awaited if isinstance(http_client, library.AsyncClient) else twins.plain)(run, inner)
 
 
 def _library_of(thing: Any) -> Any:
@@ -136,10 +146,16 @@ def _twins(name: str) -> _Twins:
             REFUSED, headers=[*NO_RETRY, ("content-type", "application/json")], content=body, request=request
         )
 
+    def failure_class(kind: Any) -> Any:
+        """The library's class of that name (agents tell timeouts from refusals), else that of a failed connection."""
+        found = getattr(library, str(kind), None)
+        is_one = isinstance(found, type) and issubclass(found, library.TransportError)
+        return found if is_one else library.ConnectError
+
     def served(request: Any, answer: Served, stream: Any) -> Any:
         data = answer.data
         if "error" in data:
-            raise library.ConnectError(str(data["error"].get("message")), request=request)
+            raise failure_class(data["error"].get("kind"))(str(data["error"].get("message")), request=request)
         extensions = {"http_version": b"HTTP/1.1", "reason_phrase": data["reason"].encode("latin-1")}
         headers = list(served_headers(data))
         return library.Response(data["status"], headers=headers, stream=stream, extensions=extensions, request=request)
@@ -162,7 +178,7 @@ def _twins(name: str) -> _Twins:
             hung_up = hung_up_at(self._answer.data)
             for index, piece in enumerate(pieces[:-1]):
                 if index == hung_up:
-                    await asyncio.sleep(GRACE_SECONDS)  # to be cancelled here, as it was
+                    await asyncio.sleep(self._answer.patience)  # to be cancelled here, as it was
                 yield piece
             await its_turn(self._answer)
             for piece in pieces[-1:]:
@@ -230,7 +246,7 @@ def _twins(name: str) -> _Twins:
             except WorldlineError as error:
                 return refused(request, error)
             if isinstance(answer, Served) and answer.never_ended:
-                threading.Event().wait(GRACE_SECONDS)
+                threading.Event().wait(answer.patience)
                 return refused(request, RecordEnds(answer.never_ended))
             if isinstance(answer, Served):
                 return served(request, answer, Replayed(answer))
@@ -239,7 +255,13 @@ def _twins(name: str) -> _Twins:
             except BaseException as error:
                 _failed(answer, error)
                 raise
-            response.stream = Recorded(response.stream, _Tee(answer, response))
+            tee = _Tee(answer, response)
+            if response.is_closed:  # made whole by its transport: nobody will read the stream
+                for part in response.stream:
+                    tee.piece(part)
+                tee.end()
+            else:
+                response.stream = Recorded(response.stream, tee)
             return response
 
         def close(self) -> None:
@@ -260,11 +282,11 @@ def _twins(name: str) -> _Twins:
             except WorldlineError as error:
                 return refused(request, error)
             if isinstance(answer, Served) and answer.never_ended:
-                await asyncio.sleep(GRACE_SECONDS)  # to be cancelled, as it was
+                await asyncio.sleep(answer.patience)  # to be cancelled, as it was
                 return refused(request, RecordEnds(answer.never_ended))
             if isinstance(answer, Served):
                 if hung_up_at(answer.data) == -1:
-                    await asyncio.sleep(GRACE_SECONDS)
+                    await asyncio.sleep(answer.patience)
                 return served(request, answer, Replayed(answer))
             try:
                 response = await self._inner.handle_async_request(request)
@@ -274,7 +296,13 @@ def _twins(name: str) -> _Twins:
             except BaseException as error:
                 _failed(answer, error)  # a task that is cancelled waits for nothing
                 raise
-            response.stream = AsyncRecorded(response.stream, _Tee(answer, response))
+            tee = _Tee(answer, response)
+            if response.is_closed:
+                async for part in response.stream:
+                    tee.piece(part)
+                await in_thread(tee.end)
+            else:
+                response.stream = AsyncRecorded(response.stream, tee)
             return response
 
         async def aclose(self) -> None:

@@ -9,7 +9,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Callable
 from typing import Literal
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import h11
 
@@ -95,6 +95,22 @@ class Upstream:
                 if error.kind != "broken" or answer._received:
                     raise
         return await self._answer(await self._fresh())._open(request)
+
+    def inside(self, location: str, target: str) -> str | None:
+        """The target behind this base URL that a redirect in the answer to `target` names; None where it leads away."""
+        scheme = "https" if self._origin.tls else "http"
+        base = f"{scheme}://{self._origin.authority}"
+        try:
+            parts = urlsplit(urljoin(base + self._path + target, location))
+            there = Origin(parts.geturl(), what="redirect")
+        except (ValueError, UsageError):
+            return None
+        here = self._origin
+        if (there.tls, there.host, there.port) != (here.tls, here.host, here.port):
+            return None
+        if not parts.path.startswith(f"{self._path}/"):
+            return None
+        return parts.path[len(self._path) :] + (f"?{parts.query}" if parts.query else "")
 
     async def close(self) -> None:
         """Closes the kept connections. Answers under way go on and are not kept afterwards."""

@@ -1,0 +1,110 @@
+"""Keeping a store small: whole runs go to the trash beside it, `<store>/../trash/<run>`, when somebody says so.
+
+Nothing goes by itself, and nothing is deleted but out of the trash. What is pinned (an empty file `pinned` in the run's
+directory) or has a live writer stays. A run's age is that of the last change to its directories.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from worldline.errors import RecordError
+from worldline.model.ids import is_id
+from worldline.store import layout
+from worldline.store.catalog import runs
+from worldline.store.recording import Recording
+
+PIN = "pinned"
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A run that was asked for. `age` in seconds, `size` in bytes on disk; `kept` says why it stays, if it does."""
+
+    run: str
+    path: Path
+    age: float
+    size: int
+    kept: str | None
+
+
+def select(store: Path, now: float, older_than: float | None = None, keep: int | None = None) -> list[Candidate]:
+    """The runs that are older than so many seconds and not among the newest `keep`, oldest first.
+
+    `now` is Unix time in seconds. What neither limit is given for is not asked for: without both, no run.
+    """
+    if older_than is None and keep is None:
+        return []
+    found = runs(store)
+    found = found if keep is None else found[: max(0, len(found) - keep)]
+    candidates = (_candidate(run, now) for run in found)
+    return [each for each in candidates if older_than is None or each.age > older_than]
+
+
+def trashed(store: Path, now: float) -> list[Candidate]:
+    """The runs in the store's trash, oldest first."""
+    return [_candidate(run, now) for run in runs(trash_of(store))]
+
+
+def trash_of(store: Path) -> Path:
+    """Where the runs of a store go."""
+    return store.resolve().parent / "trash"
+
+
+def _candidate(run: Path, now: float) -> Candidate:
+    changed = max(path.stat().st_mtime for path in (run, *layout.attempts(run)))
+    return Candidate(run.name, run, now - changed, _size(run), why_kept(run))
+
+
+def _size(run: Path) -> int:
+    """Bytes of the files in it, each once however many names it has."""
+    files = [path.lstat() for path in run.rglob("*")]
+    return sum({state.st_ino: state.st_size for state in files}.values())
+
+
+def why_kept(run: Path) -> str | None:
+    """Why a run must stay where it is, or None."""
+    if (run / PIN).exists():
+        return "pinned"
+    begun = [attempt for attempt in layout.attempts(run) if (attempt / layout.CHUNKS).is_dir()]
+    return "live" if any(Recording(attempt).live for attempt in begun) else None
+
+
+def move(store: Path, chosen: Iterable[Candidate]) -> Iterator[Candidate]:
+    """Move runs to the trash, those that may go; gives each as it stands then. Raises `RecordError`."""
+    trash = trash_of(store)
+    for each in chosen:
+        kept = why_kept(each.path)
+        if kept is None:
+            layout.make_private(trash)
+            target = trash / each.run
+            if os.path.lexists(target):
+                raise RecordError(f"{target} is in the trash already", path=str(target))
+            os.rename(each.path, target)
+            layout.sync_directory(trash)
+            layout.sync_directory(store)
+        yield msgspec.structs.replace(each, kept=kept)
+
+
+def delete(store: Path, chosen: Iterable[Candidate]) -> Iterator[Candidate]:
+    """Delete runs from the trash, for good; those that are pinned stay there. Raises `RecordError` for any other."""
+    for each in chosen:
+        if each.path.parent != trash_of(store) or not is_id(each.run, "run") or each.path.is_symlink():
+            raise RecordError(f"{each.path} is no run in the trash", path=str(each.path))
+        kept = why_kept(each.path)
+        if kept is None:
+            shutil.rmtree(each.path)
+        yield msgspec.structs.replace(each, kept=kept)
+
+
+def pin(run: Path, pinned: bool) -> None:
+    """Pin a run, so that no `gc` moves it, or let go of it."""
+    if pinned:
+        (run / PIN).touch(mode=0o600)
+    else:
+        (run / PIN).unlink(missing_ok=True)
+    layout.sync_directory(run)

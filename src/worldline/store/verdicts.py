@@ -1,0 +1,58 @@
+"""What a verification says: verdicts, and every problem with its place. For a directory and a bundle alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One thing that is not as it should be: its kind, where, and in words."""
+
+    kind: str
+    where: str
+    detail: str
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The answer to one question: a word, and every problem behind it. `facts` are for people."""
+
+    state: str
+    problems: list[Problem] = []
+    facts: dict[str, Any] = {}
+
+
+class Verification(msgspec.Struct):
+    """The verdicts and the problems; `facts` holds counts for people."""
+
+    verdicts: dict[str, str]
+    problems: list[Problem]
+    facts: dict[str, Any]
+
+    @classmethod
+    def of(cls, answers: dict[str, Verdict], facts: dict[str, Any]) -> Verification:
+        """The verification that these answers make, by question."""
+        problems = [problem for answer in answers.values() for problem in answer.problems]
+        for answer in answers.values():
+            facts = {**facts, **answer.facts}
+        return cls({question: answer.state for question, answer in answers.items()}, problems, facts)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong. An unsigned record can be ok; an unsealed one cannot."""
+        return not self.problems
+
+
+def collect_blobs(value: Any, found: dict[str, dict[str, Any]]) -> None:
+    """Every `$blob` reference inside a row's data, by its name."""
+    if isinstance(value, dict):
+        reference = value.get("$blob")
+        if isinstance(reference, dict) and isinstance(reference.get("name"), str):
+            found[reference["name"]] = reference
+        else:
+            for item in value.values():
+                collect_blobs(item, found)
+    elif isinstance(value, list):
+        for item in value:
+            collect_blobs(item, found)
