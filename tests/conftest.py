@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,12 @@ ROOT = Path(__file__).resolve().parent.parent
 # The same examples every time, and no test that fails because its machine is slow.
 settings.register_profile("worldline", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("worldline")
+
+# Whoever starts the tests in the background, or with nohup, hands signals on as ignored; the programs under test, which
+# inherit that, are to hear them.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 STORES = (Path.home() / ".worldline", ROOT / ".worldline")
 
