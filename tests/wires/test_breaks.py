@@ -231,7 +231,8 @@ def test_a_client_that_gave_up_late_gives_up_again_and_is_not_given_what_it_neve
             try:
                 return [str(client.chat.completions.create(model="slow", messages=ASKED).choices[0].message.content)]
             except openai.APITimeoutError:
-                return ["too late", str(client.chat.completions.create(model="fast", messages=ASKED).model)]
+                patient = client.with_options(timeout=20)  # only the slow one is given up
+                return ["too late", str(patient.chat.completions.create(model="fast", messages=ASKED).model)]
 
     done = twice(agent, lambda ask: Say("late", first_delay=1.5 if ask.model == "slow" else 0))
     assert done.recorded == done.replayed == ["too late", "fast"]
