@@ -129,11 +129,6 @@ def test_markers_count_the_plants_wherever_they_stand(tmp_path: Path) -> None:
     boundary.note("marker", "outcome", "main", {}, {"outcome": f"failed {PLAIN}"})
     path = recorder.seal()
     files = written(tmp_path)
-    print(
-        "RED",
-        recorder.vault.redactions,
-        sum(c.count(b"[secret:") for n, c in files.items() if n.suffix == ".jsonl" or "blobs" in n.parts),
-    )
     for secret in (PLAIN, ODD):
         for form in forms(secret):
             assert not [name for name, content in files.items() if form in content]

@@ -6,6 +6,7 @@ What nests too deep for a row travels in the flat form of `model.values`; both a
 from __future__ import annotations
 
 import base64
+import re
 from typing import Any
 
 import msgspec
@@ -55,9 +56,18 @@ def redact_json(data: bytes, vault: Vault) -> bytes:
     What cannot be cut out of its place (a secret that is a number, or a stretch of JSON) takes its place's whole value
     with it: the marker stands there alone.
     """
-    if vault.finds(data) or (vault.longest and (b'"$b64"' in data or b'"$wtf8"' in data)):
+    if vault.active and (vault.finds(data) or _finds_in_bytes(data, vault)):
         return encode_json(_redacted(msgspec.json.decode(data), vault))
     return data
+
+
+_BYTES = re.compile(rb'"\$(?:b64|wtf8)":"([A-Za-z0-9+/]*={0,2})"')
+
+
+def _finds_in_bytes(data: bytes, vault: Vault) -> bool:
+    """Whether there may be a secret in the `$b64` and `$wtf8` bytes of encoded JSON."""
+    view = memoryview(data)
+    return any(vault.finds_in_base64(view[found.start(1) : found.end(1)]) for found in _BYTES.finditer(data))
 
 
 def _redacted(value: Any, vault: Vault) -> Any:

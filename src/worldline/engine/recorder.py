@@ -29,7 +29,7 @@ from worldline.model import events, values
 from worldline.model.chain import ContextWriter
 from worldline.model.ids import slug
 from worldline.model.manifest import FORMAT
-from worldline.store import layout
+from worldline.store import layout, shapes
 from worldline.store.blobs import BlobStore
 from worldline.store.log import Appended, LogWriter
 from worldline.store.seal import publish, read_back
@@ -44,7 +44,10 @@ PROGRESS_NS = 250_000_000  # how often what a list shows of a running attempt is
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True):
-    """What to record: where, which task, with which secrets and capture level (`full` or `refs`)."""
+    """What to record: where, which task, with which secrets and capture level (`full` or `refs`).
+
+    With `shapes`, keys that nobody registered are replaced where a rule knows their shape.
+    """
 
     store: Path
     task: str | None = None
@@ -54,6 +57,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, Any] = {}
     secrets: dict[str, str] = {}
     policy: str = "redact"
+    shapes: bool = True
     capture: str = "full"
     session: str | None = None
     run: Path | None = None  # an existing run directory: this is its next attempt
@@ -70,7 +74,7 @@ class Recorder:
 
     def __init__(self, spec: Spec, surroundings: Callable[[Vault], dict[str, Any]] = lambda vault: {}) -> None:
         self.spec = spec
-        self.vault = Vault(spec.secrets, spec.policy)
+        self.vault = Vault(spec.secrets, spec.policy, key_shapes=spec.shapes)
         self._task = self.vault.redact_text(spec.task) if spec.task is not None else None
         self._surroundings = surroundings
         self.clock = clock.RunClock()
@@ -128,7 +132,12 @@ class Recorder:
             "parent": None,
             "continues": spec.continues,
             "origin": spec.origin,
-            "secrets": {"labels": list(self.vault.labels), "count": len(self.vault.labels), "policy": spec.policy},
+            "secrets": {
+                "labels": list(self.vault.labels),
+                "count": len(self.vault.labels),
+                "policy": spec.policy,
+                "shapes": shapes.VERSION if spec.shapes else 0,
+            },
             "durability": SYNC_POLICY,
         }
 
@@ -326,6 +335,7 @@ class Recorder:
             "secrets": {
                 "labels": list(self.vault.labels),
                 "redactions": self.vault.redactions,
+                "shapes": dict(sorted(self.vault.shapes.items())),
                 "unscanned": self.vault.unscanned,
             },
             "limits": {"row": events.MAX_ROW, "inline": INLINE},

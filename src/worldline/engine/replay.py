@@ -16,7 +16,7 @@ from worldline.engine.cassette import Answer, Cassette, rebuild
 from worldline.engine.matcher import Divergence, Matcher
 from worldline.engine.recorder import described_platform, wrote
 from worldline.errors import Damaged, Ineligible, VerifierIsWriter
-from worldline.store import layout
+from worldline.store import layout, shapes
 from worldline.store.recording import Recording
 from worldline.store.vault import Vault
 from worldline.store.verify import publication, verify
@@ -200,7 +200,8 @@ class ReplayBoundary:
         if reasons:
             raise Ineligible(reasons[0], reasons=reasons)
         self.recording = recording
-        self.vault = Vault(secrets or {})
+        held = recording.header.data.get("secrets", {})
+        self.vault = Vault(secrets or {}, key_shapes=held.get("shapes", 0) == shapes.VERSION)
         self.partial = recording.disposition != "complete"
         self.matcher = Matcher(Cassette(recording), self.partial)
         if not self.matcher.cassette.exchanges:

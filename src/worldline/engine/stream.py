@@ -1,7 +1,7 @@
 """A streamed body on its way into the record: rows as it comes, every border kept, secrets held back.
 
 A row is written at most every 100 ms or 16 KiB. A piece is one transfer chunk; it may span rows. The record waits for
-the vault's window; whoever reads the stream never does.
+the vault, which holds back what may become a secret; whoever reads the stream never does.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from worldline.engine import clock
+from worldline.engine.assembled import Assembled, Piece, without_spelled
 from worldline.engine.content import Content
 from worldline.engine.recorder import Recorder
 
@@ -28,6 +29,7 @@ class BodyRecorder:
         self._recorder = recorder
         self._keys = keys
         self._lane = lane
+        self._assembled = Assembled(recorder.vault)
         self._window = recorder.vault.window()
         self._borders: list[tuple[int, int]] = []  # (bytes of the stream up to the border, when), not yet passed
         self._came = self._decided = 0  # bytes of the stream, before the vault
@@ -65,15 +67,19 @@ class BodyRecorder:
         now = clock.monotonic_ns()
         if self._first is None:
             self._first = now - self._began
-        self._came += len(data)
-        if ends_chunk:
-            self._borders.append((self._came, now))
-        self._take(data, last=False)
+        self._pass(self._assembled.feed(data, now if ends_chunk else None))
         if self._withheld is not None:
             return
         full = len(self._pending) >= ROW_BYTES or len(self._pieces) >= ROW_PIECES
         if full or (self._pending and now - self._last_row >= ROW_NS):
             self._write(now)
+
+    def _pass(self, pieces: list[Piece]) -> None:
+        for data, when in pieces:
+            self._came += len(data)
+            if when is not None:
+                self._borders.append((self._came, when))
+            self._take(data, last=False)
 
     def _take(self, data: bytes, last: bool) -> None:
         for span in self._window.feed(data, last):
@@ -127,12 +133,13 @@ class BodyRecorder:
         return data, pieces
 
     def close(self) -> None:
-        """The body is at its end: decide what the window held back."""
+        """The body is at its end: decide what was held back."""
         if self._closed:
             return
         self._closed = True
         if self._encoded:
             self._open_encoded()
+        self._pass(self._assembled.close())
         self._take(b"", last=True)
 
     def _open_encoded(self) -> None:
@@ -143,7 +150,7 @@ class BodyRecorder:
         except (zlib.error, EOFError, OSError):
             self._recorder.vault.not_scanned(f"a broken {self.encoding} body")
             plain = b""
-        redacted = self._recorder.vault.redact(plain)
+        redacted = self._recorder.vault.redact(without_spelled(self._recorder.vault, plain))
         if redacted != plain:
             self._encoded, self._decoded = [(redacted, True)], redacted
             self.replaced = True

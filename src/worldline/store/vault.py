@@ -1,22 +1,32 @@
-"""The vault: registered secrets never reach the disk. One choke point, before hashing and before any write.
+"""The vault: secrets never reach the disk. One choke point, before hashing and before any write.
 
-The set is frozen when the attempt opens. Each value is looked for as it is and as JSON writes it (once and twice
-escaped, ASCII or not). What is found becomes a marker that depends on the label alone, so a replay with another value,
-or none, still matches. Streams are scanned through a window that holds back the longest form less one byte.
+The registered set is frozen when the attempt opens; each value is looked for in all its forms (`store.forms`). What is
+found becomes a marker that depends on the label alone, so a replay with another value, or none, still matches. A
+secret in base64 leaves its marker as text in the midst of that base64. Then keys of a known shape (`store.shapes`) are
+replaced in what is left, so that both sides of a replay find the same ones. Streams are scanned through a window that
+holds back what may be the beginning of either.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import threading
+from binascii import a2b_base64
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from worldline.errors import SecretFound, SecretRefused, UsageError
+from worldline.store import shapes
+from worldline.store.forms import all_forms, forms
+from worldline.store.scanner import Scanner
+
+__all__ = ["MARKER", "MIN_LENGTH", "Span", "Vault", "Window", "forms", "marker"]
 
 MIN_LENGTH = 8
 MARKER = re.compile(rb"\[secret:[A-Za-z0-9_.-]{1,64}\]")
+_PART = 1 << 20
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -25,38 +35,36 @@ def marker(label: str) -> str:
     return f"[secret:{label}]"
 
 
-def forms(value: str) -> set[bytes]:
-    """The byte forms in which a value is looked for."""
-    found = {value}
-    for _ in range(2):
-        found |= {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for text in found for ascii_only in (True, False)}
-        found |= {text.replace("/", "\\/") for text in found}
-    return {text.encode("utf-8", "surrogatepass") for text in found}
-
-
 class Span(NamedTuple):
-    """A stretch of a stream: `size` bytes came in and `text` goes out; `secret` where that is a marker."""
+    """A stretch of a stream: `size` bytes came in and `text` goes out; `secret` where that is a marker.
+
+    `registered` says that the marker stands for a registered secret, not for a key found by its shape.
+    """
 
     size: int
     text: bytes
     secret: bool
+    registered: bool = False
 
 
 class Vault:
     """Holds the frozen secrets of one attempt: `{label: value}`.
 
     `policy` is `redact` (a value becomes its marker and is counted) or `stop` (the first one found raises
-    `SecretFound`; the recorder takes nothing more then, and how the run ended is told with markers).
+    `SecretFound`; the recorder takes nothing more then, and how the run ended is told with markers). With
+    `key_shapes`, keys that nobody registered are replaced by rule, under either policy; `shapes` counts them by label.
     Raises `SecretRefused` for a value under 8 bytes.
     """
 
-    def __init__(self, secrets: Mapping[str, str] | None = None, policy: str = "redact") -> None:
+    def __init__(
+        self, secrets: Mapping[str, str] | None = None, policy: str = "redact", key_shapes: bool = False
+    ) -> None:
         self.policy = policy
         self.met: SecretFound | None = None  # the first secret found under the policy `stop`
         self.redactions = 0
+        self.shapes: Counter[str] = Counter()
         self.unscanned = 0
         self._count_lock = threading.Lock()
-        self._labels: dict[bytes, str] = {}
         for label, value in (secrets or {}).items():
             if not _LABEL.fullmatch(label):
                 raise UsageError(f"a secret's label is 1-64 of A-Z a-z 0-9 _ . -, not {label!r}", label=label)
@@ -64,23 +72,31 @@ class Vault:
                 raise SecretRefused(
                     f"the secret {label} has under {MIN_LENGTH} bytes; it would be found everywhere", label=label
                 )
-            for form in forms(value):
-                self._labels.setdefault(form, label)
         self.labels = tuple(sorted(secrets or {}))
-        ordered = sorted(self._labels, key=len, reverse=True)
-        self.longest = len(ordered[0]) if ordered else 0
-        self._forms = ordered
-        self._pattern = re.compile(b"|".join(re.escape(form) for form in ordered)) if ordered else None
+        self._scanner = _scanner(tuple((secrets or {}).items()))
+        self._shapes = key_shapes
+        self.active = bool(secrets) or key_shapes  # whether there is anything to look for
 
     def finds(self, data: bytes) -> bool:
-        """Whether a secret is in `data`; nothing is counted or stopped."""
-        return any(form in data for form in self._forms)
+        """Whether there may be a secret in `data`; nothing is counted or stopped. Memory stays near one part's."""
+        overlap = shapes.LONGEST + 3 * self._scanner.longest
+        starts = range(0, max(1, len(data) - overlap), _PART)
+        return any(self._finds(data[at : at + _PART + overlap] if len(starts) > 1 else data) for at in starts)
+
+    def _finds(self, part: bytes) -> bool:
+        return self._scanner.finds(part) or (self._shapes and bool(shapes.hits(part)))
+
+    def finds_in_base64(self, text: memoryview) -> bool:
+        """`finds` for the bytes that a base64 text stands for."""
+        overlap = (shapes.LONGEST + 3 * self._scanner.longest) * 4
+        starts = range(0, max(1, len(text) - overlap), 4 * _PART)
+        return any(self._finds(a2b_base64(text[at : at + 4 * _PART + overlap])) for at in starts)
 
     def redact(self, data: bytes) -> bytes:
         """`data` with every secret replaced. Raises `SecretFound` under the policy `stop`."""
         if not self.finds(data):
             return data
-        return b"".join(span.text for span in self._spans(data, len(data)))
+        return b"".join(span.text for span in self._spans(data, b"", True))
 
     def masked(self, text: str) -> str:
         """`redact_text` for the words of a run's end: under `stop` it raises nothing, but is `met` all the same."""
@@ -95,30 +111,48 @@ class Vault:
         return self.redact(data).decode("utf-8", "surrogatepass")
 
     def holds_secret(self, text: str) -> str | None:
-        """The markers of the secrets in `text`, joined and counted, or None where it holds none.
+        """The markers of the registered secrets in `text`, joined and counted, or None where it holds none.
 
         For what is never written itself (a header, a variable): no reason to stop under the policy `stop`.
         """
-        data = text.encode("utf-8", "surrogatepass")
-        labels = [self._labels[match[0]] for match in self._pattern.finditer(data)] if self._pattern else []
+        labels = [hit.label for hit in self._scanner.hits(text.encode("utf-8", "surrogatepass"))]
         self._count(len(labels))
         return "".join(map(marker, labels)) or None
 
-    def _spans(self, data: bytes, limit: int) -> Iterator[Span]:
-        """The stretches of `data`; a secret that begins at or after `limit` is left to the next call."""
+    def _spans(self, data: bytes, before: bytes, last: bool) -> Iterator[Span]:
+        """The stretches of `data` that are decided; with `last`, all. `before` is the end of what stood in front."""
+        limit = len(data) if last else self._scanner.undecided(data)
         done = 0
-        for match in self._pattern.finditer(data) if self._pattern else ():
-            if match.start() >= limit:
+        for hit in self._scanner.hits(data) if limit else ():
+            if hit.start >= limit:
                 break
-            if match.start() > done:
-                yield Span(match.start() - done, data[done : match.start()], False)
-            yield Span(len(match[0]), self._found(match[0]), True)
-            done = match.end()
-        if limit > done:
-            yield Span(limit - done, data[done:limit], False)
+            yield from self._shaped(data[done : hit.start], before, True)
+            yield Span(hit.end - hit.start, self._found(hit.label), True, True)
+            done, before = hit.end, b"]"
+        yield from self._shaped(data[done:limit], before, last)
 
-    def _found(self, form: bytes) -> bytes:
-        label = self._labels[form]
+    def _shaped(self, text: bytes, before: bytes, last: bool) -> Iterator[Span]:
+        """The stretches of a text without registered secrets; unless it is all there is, those that are decided."""
+        if not self._shapes:
+            if text:
+                yield Span(len(text), text, False)
+            return
+        text, done = before + text, len(before)
+        limit = len(text) if last else max(done, shapes.undecided(text))
+        if limit == done:
+            return
+        for hit in shapes.hits(text):
+            if hit.start >= limit:
+                break
+            if hit.start > done:
+                yield Span(hit.start - done, text[done : hit.start], False)
+            self._count_shape(hit.label)
+            yield Span(hit.end - hit.start, marker(hit.label).encode("ascii"), True)
+            done = hit.end
+        if limit > done:
+            yield Span(limit - done, text[done:limit], False)
+
+    def _found(self, label: str) -> bytes:
         if self.policy == "stop" and self.met is None:
             self.met = SecretFound(f"the secret {label} was about to be written; the run was stopped", label=label)
             raise self.met
@@ -136,9 +170,19 @@ class Vault:
         with self._count_lock:
             self.redactions += found
 
+    def _count_shape(self, label: str) -> None:
+        with self._count_lock:
+            self.shapes[label] += 1
+
     def window(self) -> Window:
         """A scanner for one stream."""
         return Window(self)
+
+
+@lru_cache(maxsize=4)
+def _scanner(secrets: tuple[tuple[str, str], ...]) -> Scanner:
+    """Building one takes some 10 ms a secret; the runs of one process mostly hold the same ones back."""
+    return Scanner({label: all_forms(value) for label, value in secrets})
 
 
 class Window:
@@ -147,13 +191,18 @@ class Window:
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
         self._held = b""
+        self._before = b""
 
     def feed(self, data: bytes, last: bool = False) -> Iterable[Span]:
         """The stretches that are decided now; with `last`, all that is left. Sizes add up to what came in."""
-        if self._vault.longest == 0:
+        if not self._vault.active:
             return [Span(len(data), data, False)] if data else []
         self._held += data
-        limit = len(self._held) if last else max(0, len(self._held) - self._vault.longest + 1)
-        spans = list(self._vault._spans(self._held, limit))
-        self._held = self._held[sum(span.size for span in spans) :]
+        spans = list(self._vault._spans(self._held, self._before, last))
+        taken = 0
+        for span in spans:
+            came = self._held[taken : taken + span.size]
+            self._before = b"]" if span.registered else (self._before + came)[-shapes.CONTEXT :]
+            taken += span.size
+        self._held = self._held[taken:]
         return spans

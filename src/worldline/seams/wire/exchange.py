@@ -49,7 +49,7 @@ _SAFE = frozenset(
     ]
 )
 _SAFE_PREFIXES = ("x-stainless-", "x-ratelimit-", "anthropic-ratelimit-")
-_CREDENTIAL = re.compile(r"(?i)key|token|secret|signature|credential|password|^sig$|^code$|^auth")
+_CREDENTIAL = re.compile(r"(?i)key|token|secret|signature|credential|password|^sig$|^code$|^auth|^samlresponse$")
 
 
 def call_of(
