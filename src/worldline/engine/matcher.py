@@ -103,8 +103,13 @@ class Matcher:
 
     def _next(self, queue: deque[Exchange]) -> Exchange:
         """The first that may come now. One inside a tool comes last: its tool is served, so it seldom comes at all."""
-        allowed = [e for e in queue if self._before(e) is None]
-        return next((e for e in allowed if e.call not in self.optional), (allowed or queue)[0])
+        inside_a_tool: Exchange | None = None
+        for exchange in queue:
+            if self._before(exchange) is None:
+                if exchange.call not in self.optional:
+                    return exchange
+                inside_a_tool = inside_a_tool or exchange
+        return inside_a_tool or queue[0]
 
     def _before(self, exchange: Exchange) -> Exchange | None:
         """What the record has finished before this one started and nobody has asked for yet."""

@@ -61,7 +61,6 @@ class UrlSource:
         self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self._connection = kind(parts.hostname, parts.port, timeout=timeout)
-        self.fetched = 0  # bytes of bodies
         self.size = 0
         self.size = self._get(0, 1)[1]
 
@@ -97,7 +96,6 @@ class UrlSource:
         finally:
             if self._connection.sock is not None and not _idle(self._connection):
                 self._connection.close()
-        self.fetched += len(data)
         return data, int(answered[3])
 
 

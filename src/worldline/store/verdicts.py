@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+
+from worldline.model.manifest import Manifest
+from worldline.store.rows import RowReader
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -56,3 +60,23 @@ def collect_blobs(value: Any, found: dict[str, dict[str, Any]]) -> None:
     elif isinstance(value, list):
         for item in value:
             collect_blobs(item, found)
+
+
+def rows_against_seal(
+    rows: RowReader, root: str, header: str, last: str, manifest: Manifest | None
+) -> Iterator[Problem]:
+    """What is wrong with the rows that were read: their damage, and where they are not those that were sealed.
+
+    `root` is their Merkle root and `header` the hash of the first, in hex; `last` is the name of the last row.
+    """
+    for damage in rows.damages:
+        yield Problem(damage.kind, f"row {damage.seq} ({damage.file}, byte {damage.offset:,})", damage.detail)
+    if manifest is None:
+        return
+    found = (rows.seq, rows.head.hex(), root, header, rows.bytes)
+    sealed = (manifest.rows, manifest.head, manifest.root, manifest.header, manifest.bytes)
+    for name, here, there in zip(("rows", "head", "root", "header", "bytes"), found, sealed, strict=True):
+        if here != there:
+            yield Problem("changed", name, f"the seal says {there}, the log gives {here}")
+    if last != "meta/end":
+        yield Problem("gap", "the last row", f"a sealed log ends with meta/end, not {last or 'nothing'}")

@@ -24,7 +24,7 @@ from worldline.store.blobs import stream_blob
 from worldline.store.packed import PackedRecording
 from worldline.store.recording import Recording
 from worldline.store.rows import RowReader
-from worldline.store.verdicts import Problem, Verdict, Verification, collect_blobs
+from worldline.store.verdicts import Problem, Verdict, Verification, collect_blobs, rows_against_seal
 from worldline.store.verify_packed import judge_packed
 
 WATCHED_BYTES = 1 << 20
@@ -178,20 +178,10 @@ def _structure(recording: Recording, manifest: Manifest | None, reading: Reading
         _ = recording.header
     except Damaged as error:
         yield Problem(error.kind, "row 0", str(error))
-    for damage in reading.rows.damages:
-        yield Problem(damage.kind, f"row {damage.seq} ({damage.file}, byte {damage.offset:,})", damage.detail)
-    if manifest is None:
-        return
-    rows = reading.rows
-    found = (rows.seq, rows.head.hex(), reading.merkle.root().hex(), reading.header, rows.bytes)
-    sealed = (manifest.rows, manifest.head, manifest.root, manifest.header, manifest.bytes)
-    names = ("rows", "head", "root", "header", "bytes")
-    for name, here, there in zip(names, found, sealed, strict=True):
-        if here != there:
-            yield Problem("changed", name, f"the seal says {there}, the log gives {here}")
-    if reading.last != "meta/end":
-        yield Problem("gap", "the last row", f"a sealed log ends with meta/end, not {reading.last or 'nothing'}")
-    yield from _files(recording, manifest)
+    root = reading.merkle.root().hex()
+    yield from rows_against_seal(reading.rows, root, reading.header, reading.last, manifest)
+    if manifest is not None:
+        yield from _files(recording, manifest)
 
 
 def _files(recording: Recording, manifest: Manifest) -> Iterator[Problem]:

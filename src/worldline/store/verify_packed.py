@@ -18,7 +18,7 @@ from worldline.store.container import EVENTS, INDEX, MANIFEST, Entry, resource_n
 from worldline.store.index import IndexBuilder
 from worldline.store.packed import PackedRecording
 from worldline.store.rows import RowReader
-from worldline.store.verdicts import Problem, Verdict, collect_blobs
+from worldline.store.verdicts import Problem, Verdict, collect_blobs, rows_against_seal
 
 
 def judge_packed(
@@ -75,7 +75,6 @@ def _rows(recording: PackedRecording, manifest: Manifest | None) -> tuple[int, l
     blocks = set(recording.index.blocks.seq) if _readable(recording) else set()
     named: dict[str, dict[str, object]] = {}
     header, last = "", ""
-    problems: list[Problem] = []
     for event in reader:
         merkle.add(reader.leaf)
         header, last = header or event.h, event.name
@@ -84,16 +83,9 @@ def _rows(recording: PackedRecording, manifest: Manifest | None) -> tuple[int, l
             builder.blocks.seq.append(builder.rows)
             builder.blocks.raw.append(builder.raw)
         builder.row(event)
-    problems += [Problem(d.kind, f"row {d.seq} ({EVENTS}, byte {d.offset:,})", d.detail) for d in reader.damages]
+    problems = list(rows_against_seal(reader, merkle.root().hex(), header, last, manifest))
     if manifest is None:
         return reader.seq, problems
-    found = (reader.seq, reader.head.hex(), merkle.root().hex(), header, reader.bytes)
-    sealed = (manifest.rows, manifest.head, manifest.root, manifest.header, manifest.bytes)
-    for name, here, there in zip(("rows", "head", "root", "header", "bytes"), found, sealed, strict=True):
-        if here != there:
-            problems.append(Problem("changed", name, f"the seal says {there}, the log gives {here}"))
-    if last != "meta/end":
-        problems.append(Problem("gap", "the last row", f"a sealed log ends with meta/end, not {last or 'nothing'}"))
     problems += [
         Problem("changed", f"blob {n[:12]}", "a row names a content that was not sealed")
         for n in named
