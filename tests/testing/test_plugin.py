@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import openai  # noqa: F401 - loaded once for all the runs of pytest in here
 import pytest
 
 import worldline as wl
@@ -77,7 +76,8 @@ def outcome(pytester: pytest.Pytester, test: str, *arguments: str) -> pytest.Run
     pytester.makepyfile(test_it=test)
     quiet = ("-p", "no:cacheprovider", "-p", "no:xdist", "-o", "asyncio_default_fixture_loop_scope=function")
     sockets = ("-W", "ignore::pytest.PytestUnraisableExceptionWarning")  # what an SDK leaves open as its loop ends
-    return pytester.runpytest_inprocess(*quiet, *sockets, *arguments)
+    # In this process it would drop modules that were first imported in it, and other tests would meet their doubles.
+    return pytester.runpytest_subprocess(*quiet, *sockets, *arguments, timeout=60)
 
 
 def test_an_unchanged_agent_passes_with_no_key_no_network_and_no_tool_run(
