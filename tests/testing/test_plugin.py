@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import worldline as wl
 from worldline.testing.plugin import NetworkShut
-from worldline.testing.provider import Ask, Provider, Reply, Say, ToolCall
 
 pytest_plugins = ["pytester"]
 
@@ -51,32 +50,54 @@ async def main_async():
 """
 
 
-def clerk(ask: Ask) -> Reply:
+RECORD = """
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import agent
+import worldline as wl
+from worldline.testing.provider import Provider, Say, ToolCall
+
+
+def clerk(ask):
     return Say("Paid back.") if ask.tool_results else Say("", [ToolCall("refund", {"order": 812})])
 
 
+with Provider(clerk) as provider:
+    os.environ["OPENAI_BASE_URL"] = provider.openai_url
+    os.environ["OPENAI_API_KEY"] = "test-" + "key"
+    with wl.record() as run:
+        os.environ["OPENAI_BASE_URL"] = run.proxy.openai
+        assert agent.main() == "Paid back."
+assert Path("refunds.txt").read_text() == "812\\n"
+print(run.path)
+"""
+
+
+def recorded(script: str) -> Path:
+    """The recording whose path `script` prints last.
+
+    Made in a process of its own: `pytester` drops the modules that were first imported beside it, and the tests after
+    these would meet their doubles.
+    """
+    made = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert made.returncode == 0, made.stderr
+    return Path(made.stdout.splitlines()[-1])
+
+
 @pytest.fixture
-def recording(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
+def recording(pytester: pytest.Pytester) -> Path:
     """A recording of the agent against a real server that is gone since; the agent lies beside it as `agent.py`."""
     pytester.makepyfile(agent=AGENT)
-    names: dict[str, Any] = {"__name__": "agent"}
-    exec(AGENT, names)
-    with Provider(clerk) as provider, monkeypatch.context() as patch:
-        patch.setenv("OPENAI_BASE_URL", provider.openai_url)
-        patch.setenv("OPENAI_API_KEY", "test-" + "key")
-        with wl.record() as run:
-            patch.setenv("OPENAI_BASE_URL", run.proxy.openai)
-            assert names["main"]() == "Paid back."
-    assert Path("refunds.txt").read_text() == "812\n"
-    assert run.path is not None
-    return run.path
+    return recorded(RECORD)
 
 
 def outcome(pytester: pytest.Pytester, test: str, *arguments: str) -> pytest.RunResult:
     pytester.makepyfile(test_it=test)
     quiet = ("-p", "no:cacheprovider", "-p", "no:xdist", "-o", "asyncio_default_fixture_loop_scope=function")
     sockets = ("-W", "ignore::pytest.PytestUnraisableExceptionWarning")  # what an SDK leaves open as its loop ends
-    # In this process it would drop modules that were first imported in it, and other tests would meet their doubles.
     return pytester.runpytest_subprocess(*quiet, *sockets, *arguments, timeout=60)
 
 
@@ -186,13 +207,12 @@ def test_the_network_is_shut_and_opens_again(pytester: pytest.Pytester, recordin
 
 
 def test_an_ineligible_recording_fails_with_its_reason(pytester: pytest.Pytester) -> None:
-    with wl.record("runs", capture="refs") as run:
-        pass
+    run = recorded('import worldline as wl\nwith wl.record("runs", capture="refs") as run: pass\nprint(run.path)')
     done = outcome(
         pytester,
         f"""
         def test_refund(replay):
-            report = replay({str(run.path)!r}, lambda: None)
+            report = replay({str(run)!r}, lambda: None)
             assert report.equivalent, report.first_divergence
         """,
     )
