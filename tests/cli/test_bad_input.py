@@ -121,7 +121,7 @@ def test_a_newer_format_is_refused_by_name_and_listed_all_the_same() -> None:
     for words in (["show", "latest"], ["verify", "latest"], ["replay", "latest"], ["replay", "latest", "--", "true"]):
         ended = worldline(*words)
         assert (ended.code, ended.out) == (3, "")
-        assert "is in the format 'worldline/9', this version reads worldline/0; upgrade worldline" in ended.complaint
+        assert "is in the format 'worldline/9', this version reads worldline/1; upgrade worldline" in ended.complaint
     assert worldline("list", "--json").json[0]["disposition"] == "complete"
 
 

@@ -35,7 +35,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def judge(store: Path, came: Recorded) -> None:
     """Everything that must hold after a kill, whatever the place."""
     acknowledged, finished, sealed = came.said("begun"), came.said("finished"), came.said("sealed")
-    runs = list(store.iterdir()) if store.exists() else []
+    runs = list(store.glob("run_*")) if store.exists() else []
     attempts = [attempt for run in runs for attempt in layout.attempts(run)]
     if not attempts:
         assert not acknowledged

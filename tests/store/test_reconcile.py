@@ -78,8 +78,8 @@ def killed(recorders: RecorderServer, folder: Path) -> Iterator[tuple[int, Path,
         came = recorders.record(store, at=number)
         if not came.killed:
             return
-        if store.exists() and any(store.iterdir()):
-            yield number, next(store.iterdir()), came
+        if store.exists() and any(store.glob("run_*")):
+            yield number, next(store.glob("run_*")), came
         shutil.rmtree(store, ignore_errors=True)
     raise AssertionError("the recording never came to its end")
 
@@ -136,7 +136,7 @@ def test_reconcile_killed_at_every_step(recorders: RecorderServer, quick: Path) 
 def test_reconcile_killed_by_strace(name: str, recorders: RecorderServer, quick: Path) -> None:
     require("strace", shutil.which("strace"), "kills the reconciler at an exact system call")
     came = recorders.record(quick / "recorded", at=45)
-    (run,) = (quick / "recorded").iterdir()
+    (run,) = (quick / "recorded").glob("run_*")
     with (next(layout.attempts(run)) / layout.TAIL).open("ab") as tail:
         tail.write(b'{"seq":9,"t":')
     for step in range(1, 200):

@@ -14,6 +14,7 @@ from worldline.store import layout
 from worldline.store.recording import Recording
 from worldline.store.salvage import Found
 
+CAPTURED = {layout.ORDINARY: "captured", layout.RESTRICTED: "captured-restricted"}
 OUTCOME = ("outcome", "exit", "signal", "reward", "done", "error")
 
 
@@ -76,7 +77,7 @@ def _stored(recording: Recording) -> dict[str, list[Any]]:
     blobs: dict[str, list[Any]] = {}
     for tier in layout.TIERS:
         for path in (recording.attempt / layout.BLOBS / tier).glob("??/*"):
-            blobs[path.name] = [path.name, path.stat().st_size, "application/octet-stream", tier, "captured"]
+            blobs[path.name] = [path.name, path.stat().st_size, "application/octet-stream", tier, CAPTURED[tier]]
     return blobs
 
 

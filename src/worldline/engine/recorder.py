@@ -88,7 +88,7 @@ class Recorder:
         except OSError as error:
             raise RecordError(f"cannot record into {spec.store}: {error.strerror}", path=str(spec.store)) from error
         self.log = LogWriter(self.attempt, self.clock)
-        self.blobs = BlobStore(self.attempt)
+        self.blobs = BlobStore(self.attempt, clock.key, spec.store / layout.POOL)
         self.tally = Tally()
         self.outcome: dict[str, Any] = {}
         self._ending = False

@@ -1,8 +1,9 @@
 """The manifest: one line that says what a sealed attempt holds, and its seal, the run's fingerprint.
 
-    {"format":"worldline/0",...,"seal":"<SHA256(0x03 | the bytes before ,\\"seal\\":)>"}
+    {"format":"worldline/1",...,"seal":"<SHA256(0x03 | the bytes before ,\\"seal\\":)>"}
 
-It is hashed as written, like the rows. Reading keeps the raw bytes; fields this version does not know are ignored.
+It is hashed as written, like the rows. Reading keeps the raw bytes; fields this version does not know are ignored, and
+those that an older format does not have are as `model.upcast` fills them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import msgspec
 from worldline.model.events import encode_json
 from worldline.model.ids import is_id
 
-FORMAT = "worldline/0"
+FORMAT = "worldline/1"
+READABLE = (FORMAT, "worldline/0")  # for ever: a format that was frozen once is never taken out
+DISPOSITIONS = ("captured", "captured-restricted", "redacted", "not-provided")
 _SEAL = b',"seal":"'
 _SUFFIX = len(_SEAL) + 64 + 2  # the hash, then "}
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -30,6 +33,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What was sealed. Sizes in bytes, times in Unix ns, hashes in hex.
 
     `disposition` is `complete`, `partial` or `sanitized-partial`; `coverage` says per channel what was recorded.
+    `genesis` is the hash of the oldest ancestor's header. `retention` holds seconds by tier where the recording
+    declared it, `recording` that declaration whole; `derived_from` what a derived bundle was made of
+    and what was taken out.
+    `codecs` are the escapes that its values may use, `capabilities` the replay levels it can be used for.
     """
 
     format: str
@@ -57,6 +64,13 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     chunks: list[list[Any]]  # [name, size, sha256]
     torn: dict[str, Any] | None
     writer: str
+    genesis: str | None = None
+    checkpoint_dag: list[dict[str, Any]] = []
+    retention: dict[str, int | None] | None = None
+    recording: dict[str, Any] | None = None
+    derived_from: dict[str, Any] | None = None
+    codecs: list[str] = []
+    capabilities: list[str] = []
 
 
 def seal(manifest: Manifest) -> bytes:

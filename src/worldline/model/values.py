@@ -25,6 +25,7 @@ from typing import Any, cast
 from worldline.errors import ValueRefused
 
 MAX_DEPTH = 100
+CODECS = ("$b64", "$blob", "$f64", "$int", "$items", "$tuple", "$withheld", "$wtf8")  # every escape a value may use
 SAFE_INTEGER = 2**53 - 1
 _PLAIN = frozenset({type(None), bool})
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}

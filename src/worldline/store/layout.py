@@ -3,10 +3,12 @@
 runs/<run>/<result>.json                        hard link made at the commit point
 runs/<run>/trajectory/attempts/<ainst_...>/     owner-only
     lock  open.json  tail.jsonl  progress.json  chunks/000000.jsonl ...  blobs/{ordinary,restricted}/<hh>/<name>
-    result.json  manifest.staged.json  manifest.json  tail.torn
+    result.json  manifest.staged.json  manifest.json  tail.torn  expiry.jsonl
+runs/.contents/<hh>/<name>                      further names of contents that several runs hold
 
 `lock` is empty; `open.json` is derived from the header row; `progress.json` is gone once there is a result; `tail.torn`
-keeps what a crash cut off.
+keeps what a crash cut off. `expiry.jsonl` says what was removed since, and stands outside the seal. The key that names
+restricted contents stands among them, as `blobs/restricted/key`.
 """
 
 from __future__ import annotations
@@ -25,10 +27,12 @@ DEFAULT_STORE = Path(".worldline") / "runs"
 ATTEMPTS = Path("trajectory") / "attempts"
 TAIL, LOCK, OPEN, PROGRESS = "tail.jsonl", "lock", "open.json", "progress.json"
 RESULT, STAGED, MANIFEST = "result.json", "manifest.staged.json", "manifest.json"
-CHUNKS, BLOBS, TORN = "chunks", "blobs", "tail.torn"
-SEALED_NAMES = frozenset({LOCK, OPEN, RESULT, STAGED, MANIFEST, CHUNKS, BLOBS, TORN})
+CHUNKS, BLOBS, TORN, EXPIRY = "chunks", "blobs", "tail.torn", "expiry.jsonl"
+POOL = ".contents"
+SEALED_NAMES = frozenset({LOCK, OPEN, RESULT, STAGED, MANIFEST, CHUNKS, BLOBS, TORN, EXPIRY})
 # Everything that a sealed attempt's directory may hold. All of it is checked against the manifest or the header.
-TIERS = ("ordinary", "restricted")
+ORDINARY, RESTRICTED = TIERS = ("ordinary", "restricted")
+TIER_KEY = "key"
 HARD_LINK, RENAME = "hard-link", "rename"  # how a file came to its name; `rename` where there are no hard links
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 
@@ -160,3 +164,8 @@ def attempts(run: Path) -> Iterator[Path]:
 def blob_path(attempt: Path, tier: str, name: str) -> Path:
     """Where a blob stands; two levels, so that no directory grows large."""
     return attempt / BLOBS / tier / name[:2] / name
+
+
+def tier_key_path(attempt: Path) -> Path:
+    """Where the key stands that names the contents of the restricted tier."""
+    return attempt / BLOBS / RESTRICTED / TIER_KEY

@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 
 from worldline.errors import Damaged, NewerFormat, NotARecording, RecordingNotFound
-from worldline.model import values
+from worldline.model import upcast, values
 from worldline.model.events import Event
-from worldline.model.manifest import FORMAT, Manifest, unseal
+from worldline.model.manifest import FORMAT, READABLE, Manifest, unseal
 from worldline.store import layout
-from worldline.store.blobs import stream_blob
+from worldline.store.blobs import read_tier_key, stream_blob
 from worldline.store.rows import Damage, LogFile, RowReader
 
 JSON = "application/json"
@@ -63,9 +63,10 @@ class Recording:
         return sum(path.stat().st_size for path in self._paths())
 
     def events(self) -> Iterator[Event]:
-        """The good rows, in order. When it ends, `damages` holds what was not good."""
+        """The good rows, in order, as the newest format has them. When it ends, `damages` holds what was not good."""
         reader = RowReader(self.files())
-        yield from reader
+        for event in reader:
+            yield upcast.header(event) if event.name == "meta/header" else event
         self.reader, self.damages = reader, reader.damages
 
     @cached_property
@@ -75,12 +76,12 @@ class Recording:
         if first is None or first.name != "meta/header":
             raise Damaged(f"{self.attempt}: the first row is no header", file=str(self.attempt), offset=0, seq=0)
         written = first.data.get("format")
-        if written != FORMAT:
+        if written not in READABLE:
             raise NewerFormat(
                 f"{self.attempt} is in the format {written!r}, this version reads {FORMAT}; upgrade worldline",
                 format=written,
             )
-        return first
+        return upcast.header(first)
 
     @cached_property
     def manifest_line(self) -> bytes | None:
@@ -94,11 +95,11 @@ class Recording:
         if self.manifest_line is None:
             return None
         try:
-            manifest, self._fingerprint = unseal(self.manifest_line)
+            sealed, self._fingerprint = unseal(self.manifest_line)
         except ValueError as error:
             self._seal_problem = str(error)
             return None
-        return manifest
+        return upcast.manifest(sealed)
 
     @property
     def seal_problem(self) -> str | None:
@@ -155,6 +156,11 @@ class Recording:
             except (FileNotFoundError, msgspec.DecodeError):  # replaced or removed meanwhile, or damaged
                 continue
         return {}
+
+    @cached_property
+    def tier_key(self) -> bytes | None:
+        """The key that names the contents of the restricted tier; None where there is none, or it was left out."""
+        return read_tier_key(self.attempt)
 
     def stream_blob(self, reference: dict[str, Any]) -> Iterator[bytes]:
         """The bytes of a blob in parts. Raises `Damaged` at its end where they are not what was written, or missing."""

@@ -191,10 +191,14 @@ def _files(recording: Recording, manifest: Manifest) -> Iterator[Problem]:
     if manifest.torn is not None:
         sealed[layout.TORN] = (manifest.torn["size"], manifest.torn["sha256"])
     known = {str(layout.blob_path(attempt, tier, name).relative_to(attempt)) for name, _, _, tier, _ in manifest.blobs}
+    if any(tier == layout.RESTRICTED for _, _, _, tier, _ in manifest.blobs):
+        known.add(str(layout.tier_key_path(attempt).relative_to(attempt)))
+    # Nothing expires whose retention was not declared.
+    names = layout.SEALED_NAMES - ({layout.EXPIRY} if manifest.retention is None else set())
     for path in sorted(attempt.rglob("*")):
         name = str(path.relative_to(attempt))
         folder = path.is_dir() and not path.is_symlink()
-        if name.split("/")[0] not in layout.SEALED_NAMES or (folder and name in layout.SEALED_NAMES - _FOLDERS):
+        if name.split("/")[0] not in names or (folder and name in names - _FOLDERS):
             yield Problem("added", name, "a name that no sealed attempt has")
         elif not folder and name.split("/")[0] in _SEALED_FILES and name not in sealed and name not in known:
             yield Problem("added", name, "a file that was not sealed")
