@@ -8,13 +8,16 @@ PYTEST ?=
 LOCK := $(UV) pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-header --quiet --upgrade
 
-.PHONY: demo test check lint format docs bench lock clean
+.PHONY: demo test soak check lint format docs bench lock clean
 
 demo: .venv/ready   ## a minute's tour: record, replay, fork
 	@$(BIN)/python examples/demo.py
 
 test: .venv/ready   ## the whole suite
 	@$(BIN)/python -m pytest -q -r fEs -n auto $(PYTEST)
+
+soak: .venv/ready   ## what needs a real gigabyte of disk
+	@WORLDLINE_SOAK=1 $(BIN)/python -m pytest -q tests/store/test_bundle_large.py
 
 check: lint test    ## everything that has to hold before a change lands
 

@@ -14,7 +14,8 @@ import msgspec
 
 from benchmarks.measure import Row, ratio
 from worldline.engine.content import Content
-from worldline.engine.recorder import Recorder, Spec
+from worldline.engine.recorder import Recorder
+from worldline.engine.spec import Spec
 from worldline.store.log import LogWriter
 
 EVENTS = 2_000

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from benchmarks.measure import Row, ratio
-from worldline.engine.recorder import Spec
+from worldline.engine.spec import Spec
 from worldline.seams.session import RecordingSession
 from worldline.testing.provider import Provider, Say
 

@@ -8,7 +8,19 @@ from importlib import metadata
 from checks import ROOT, Verdict
 
 ALLOWED = frozenset(
-    {"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MPL-2.0", "PSF-2.0", "Unlicense", "Zlib"}
+    {
+        "0BSD",
+        "Apache-2.0",
+        "BSD-2-Clause",
+        "BSD-3-Clause",
+        "ISC",
+        "MIT",
+        "MIT-CMU",
+        "MPL-2.0",
+        "PSF-2.0",
+        "Unlicense",
+        "Zlib",
+    }
 )
 """SPDX names of the licences that a dependency may have."""
 

@@ -15,6 +15,7 @@ from checks import SOURCE, Verdict
 ALLOWED: dict[str, frozenset[str]] = {
     "": frozenset({"msgspec"}),
     "errors": frozenset(),
+    "engine/pictures": frozenset({"PIL"}),
     "cli": frozenset({"msgspec", "click"}),
     "seams/wire": frozenset({"msgspec", "h11"}),
     "seams/wire/transport": frozenset({"msgspec", "httpx", "httpx2"}),

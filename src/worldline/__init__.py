@@ -23,6 +23,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "ActiveRun": "worldline.seams.active",
+    "Bounds": "worldline.engine.spec",
+    "RecordingSpec": "worldline.engine.spec",
     "ReplayReport": "worldline.engine.replay",
     "Run": "worldline.run",
     "Step": "worldline.engine.steps",
@@ -43,6 +45,8 @@ _HOMES = {
 
 __all__ = [
     "ActiveRun",
+    "Bounds",
+    "RecordingSpec",
     "ReplayReport",
     "Run",
     "Step",
@@ -64,6 +68,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from worldline.engine.replay import ReplayReport
+    from worldline.engine.spec import Bounds, RecordingSpec
     from worldline.engine.steps import Step
     from worldline.errors import WorldlineError
     from worldline.run import Run, open  # noqa: A004 - the public verb, `worldline.open`

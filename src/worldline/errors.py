@@ -14,13 +14,17 @@ WorldlineError                      4   anything of ours
 |  |- AttemptClosed                 4
 |  |- PortInUse                     4
 |  |- SignatureFailed               4   ssh-keygen is not here, or could not sign
+|  |- BoundReached                  4   a bound of the recording spec ended the recording
 |  `- SecretFound                   4   policy `stop` met a registered secret
 |- ReadError                        1   the record could not be read as asked
 |  |- Damaged                       1   bytes are not what was written, with file and offset
 |  |- ProofFailed                   1   a proof does not prove what it says
+|  |- NothingRemoved                1   no rule found anything to take out
 |  |- Unsealed                      3   only what is sealed can be proven or signed
+|  |- Contained                     3   a secret was found in it: it is in quarantine
 |  |- UnattestedResultError         3   a result is published that no sealed attempt vouches for
 |  `- NewerFormat                   3
+|- ExpiryRefused                    3   nothing of the recording can be expired in this way
 |- ReplayError                      1
 |  |- Diverged                      1   the agent asked for something else than the record holds
 |  `- Ineligible                    3   the record cannot be replayed in this way, with reasons
@@ -110,6 +114,10 @@ class SignatureFailed(RecordError):
     """`ssh-keygen` cannot be run, or could not sign with the key."""
 
 
+class BoundReached(RecordError):
+    """The recording came to a bound that its spec declares. `facts` has `bound` and `limit`."""
+
+
 class SecretFound(RecordError):
     """Under the policy `stop` a registered secret was about to be written. `facts["label"]` names it, not its value."""
 
@@ -128,8 +136,18 @@ class ProofFailed(ReadError):
     """A proof does not lead from its row or prefix to the sealed root, or to the fingerprint that was asked for."""
 
 
+class NothingRemoved(ReadError):
+    """No rule of a redaction finds anything, so there would be nothing to derive. `facts["rules"]` names them."""
+
+
 class Unsealed(ReadError):
     """The record is not sealed; only what is sealed can be proven or signed."""
+
+    exit_code = 3
+
+
+class Contained(ReadError):
+    """A secret was found in the record later, and it was put in quarantine. `facts` has `label` and `place`."""
 
     exit_code = 3
 
@@ -142,6 +160,12 @@ class UnattestedResultError(ReadError):
 
 class NewerFormat(ReadError):
     """The record was written in a format that this version does not know."""
+
+    exit_code = 3
+
+
+class ExpiryRefused(WorldlineError):
+    """Nothing of the recording can be expired: it is not sealed, declares no retention, or the clock is early."""
 
     exit_code = 3
 

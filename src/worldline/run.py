@@ -16,6 +16,7 @@ from typing import Any
 
 from worldline.engine import replay as replays
 from worldline.engine.cassette import Cassette
+from worldline.engine.export import EXPORTS
 from worldline.engine.replay import ReplayReport
 from worldline.engine.steps import Step, steps
 from worldline.errors import Ineligible, VerifierIsWriter
@@ -57,7 +58,7 @@ class Run:
     @cached_property
     def steps(self) -> list[Step]:
         """Its steps, numbered from 0."""
-        return steps(self.cassette)
+        return steps(self.recording)
 
     def events(self) -> list[Event]:
         """Its rows, those that can be read."""
@@ -65,7 +66,7 @@ class Run:
 
     def verify(self, *, signers: str | Path | None = None) -> Verification:
         """The five verdicts and every problem. `signers` is an allowed signers file: one of them must have signed."""
-        return verify(self.recording, signers=None if signers is None else Path(signers))
+        return verify(self.recording, signers=None if signers is None else Path(signers), exports=EXPORTS)
 
     def replay(
         self,

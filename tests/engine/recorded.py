@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from worldline.engine.boundary import Call, RecordBoundary
-from worldline.engine.cassette import Cassette, Exchange
+from worldline.engine.cassette import Cassette
 from worldline.engine.content import Content
-from worldline.engine.recorder import Recorder, Spec
+from worldline.engine.exchanges import Exchange
+from worldline.engine.recorder import Recorder
+from worldline.engine.spec import Spec
 from worldline.store.recording import Recording
 
 SSE = [["Content-Type", "text/event-stream"]]

@@ -203,6 +203,17 @@ def test_a_decision_that_overlaps_a_tool_may_come_though_it_looks_nested(tmp_pat
         assert replay.report().equivalent
 
 
+def test_a_decision_beside_a_tool_that_does_not_come_again_is_named(tmp_path: Path) -> None:
+    recorder, boundary = recorder_in(tmp_path)
+    tool = boundary.begin(action("slow"))
+    asked = answer(boundary, decision(b"[1]"), [b"first"])
+    tool.finish({}, Content.of("t"))
+    replay = ReplayBoundary(Recording(recorder.seal()))
+    replay.begin(action("slow"))
+    report = replay.report()
+    assert report.equivalent and [note for note in report.notes if f"({asked})" in note and "taken for a part" in note]
+
+
 def test_a_failed_call_of_any_size_fails_again(tmp_path: Path) -> None:
     recorder, boundary = recorder_in(tmp_path)
     message = "é" * 60_000

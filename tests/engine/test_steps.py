@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.engine.recorded import action, decision, recorder_in
-from worldline.engine.boundary import Live, RecordBoundary
-from worldline.engine.cassette import Cassette
+from worldline.engine.boundary import Live, RecordBoundary, call
 from worldline.engine.recorder import Recorder
-from worldline.engine.steps import Step, steps
+from worldline.engine.steps import Step, each_step, steps
+from worldline.model.events import Event
 from worldline.store.recording import Recording
 
 lanes = st.sampled_from(["main", "a"])
@@ -74,7 +75,7 @@ def test_steps_counted_are_steps_folded(happened: list[tuple[Any, ...]]) -> None
     with TemporaryDirectory() as name:
         recorder, boundary = recorder_in(Path(name))
         play(boundary, happened)
-        folded = steps(Cassette(Recording(recorder.attempt)))
+        folded = steps(Recording(recorder.attempt))
         assert recorder.tally.counter.steps == len(folded)
         assert [step.index for step in folded] == list(range(len(folded)))
         assert [step.seq for step in folded] == sorted({step.seq for step in folded})
@@ -104,7 +105,7 @@ def say(
 
 
 def folded(recorder: Recorder) -> list[Step]:
-    return steps(Cassette(Recording(recorder.attempt)))
+    return steps(Recording(recorder.attempt))
 
 
 def result(call: str, text: str) -> dict[str, str]:
@@ -173,4 +174,71 @@ def test_explicit_steps_hold_all_that_happens_in_them_in_their_lane(tmp_path: Pa
     assert (plan.name, len(plan.decisions), [call.name for call in plan.calls]) == ("plan", 2, ["t"])
     assert [permission["src"] for permission in plan.permissions] == ["denied"]
     assert (side.lane, side.name, after.text) == ("side", None, "after")
+    recorder.close()
+
+
+class Watched(Recording):
+    """A recording that counts the rows that were read of it."""
+
+    rows = 0
+
+    def events(self) -> Iterator[Event]:
+        for event in super().events():
+            self.rows += 1
+            yield event
+
+
+def test_a_step_is_there_as_soon_as_it_is_over_and_no_row_behind_that_is_read(tmp_path: Path) -> None:
+    recorder, boundary = recorder_in(tmp_path)
+    slow = boundary.begin(decision(b"1", lane="slow"))
+    for number in range(5):
+        say(boundary, [{"role": "user", "content": str(number)}], f"answer {number}")
+    slow.finish({"status": 200, "headers": [], "complete": True})
+    watched = Watched(recorder.attempt)
+    each = each_step(watched)
+    slow_step, first = next(each), next(each)
+    assert (slow_step.lane, slow_step.status, first.text) == ("slow", 200, "answer 0")
+    assert watched.rows == recorder.log.seq, "the first is over only at the end, and the second waits for it"
+    assert [step.text for step in each] == [f"answer {number}" for number in range(1, 5)]
+    assert [step.index for step in steps(Recording(recorder.attempt))] == list(range(6))
+    recorder.close()
+
+    recorder, boundary = recorder_in(tmp_path)
+    for number in range(5):
+        say(boundary, [{"role": "user", "content": str(number)}], f"answer {number}")
+    watched = Watched(recorder.attempt)
+    assert next(each_step(watched)).text == "answer 0"
+    assert watched.rows == 5, "the header, a request, its answer in two rows, and the request that begins the next"
+    recorder.close()
+
+
+def test_behind_a_step_that_is_never_over_only_some_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worldline.engine.steps.HELD", 3)
+    recorder, boundary = recorder_in(tmp_path)
+    boundary.begin(decision(b"1", lane="slow"))
+    for number in range(9):
+        say(boundary, [{"role": "user", "content": str(number)}], f"answer {number}")
+    watched = Watched(recorder.attempt)
+    each = each_step(watched)
+    assert next(each).lane == "slow" and watched.rows < recorder.log.seq / 2
+    assert [step.text for step in each] == [f"answer {number}" for number in range(9)]
+    recorder.close()
+
+
+def test_of_a_long_result_only_the_beginning_is_read_where_that_is_enough(tmp_path: Path) -> None:
+    recorder, boundary = recorder_in(tmp_path)
+    results = ['umlaut ü and " quotes \\ and \U0001f600 ' * 4000, {"page": "x" * 90_000}, "short"]
+    for number, value in enumerate(results):
+        call(boundary, action("read", {"page": number}), lambda value=value: value)
+    recording = Recording(recorder.attempt)
+    for most in range(1000, 1012):  # wherever a character or an escape is cut
+        (step,) = each_step(recording, most)
+        text, page, short = step.calls
+        assert text.result is not None and results[0].startswith(text.result)
+        assert most - 20 < len(json.dumps(text.result, ensure_ascii=False).encode()) <= most + 1
+        assert text.size is not None and text.size > 100_000
+        assert page.result == json.dumps({"page": "x" * 90_000}, separators=(",", ":"))[:most]
+        assert (short.result, short.size) == ("short", None)
+    (whole,) = steps(recording)
+    assert (whole.calls[0].result, whole.calls[0].size) == (results[0], None)
     recorder.close()

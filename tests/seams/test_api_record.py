@@ -13,7 +13,8 @@ import pytest
 
 import worldline as wl
 from tests.seams.agents.crossings import crossings, program
-from worldline.engine.recorder import Recorder, Spec
+from worldline.engine.recorder import Recorder
+from worldline.engine.spec import Spec
 from worldline.errors import SecretFound, SecretRefused, UsageError, ValueRefused
 
 SECRET = "-".join(["hold", "this", "back", "4711"])

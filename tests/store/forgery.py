@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,23 +12,35 @@ from worldline.model.manifest import _digest
 from worldline.model.merkle import Merkle
 from worldline.store import layout
 
+SYNC = re.compile(rb'"sync":\[(\d+),"[0-9a-f]{16}"\]')
+
 
 def forge(attempt: Path, change: Callable[[bytes], bytes]) -> None:
-    """Apply `change` to the body of every row; every hash, the manifest and its seal follow."""
+    """Apply `change` to the body of every row; every hash, the sync marks, the manifest and its seal follow."""
     head, fold, chunks, header, total = events.GENESIS, Merkle(), [], "", 0
+    starts = [b""]  # of the hashes so far, as sync marks name them
     for path in sorted((attempt / layout.CHUNKS).iterdir()):
         written = b""
         for line in path.read_bytes().splitlines(True):
             body = change(line[: -events.SUFFIX])
+            body = SYNC.sub(lambda mark: b'"sync":[%b,"%b"]' % (mark[1], starts[int(mark[1])]), body, count=1)
             leaf = events.leaf(body)
             head = events.link(head, leaf)
             header = header or head.hex()
+            starts.append(head.hex()[:16].encode())
             fold.add(leaf)
             written += events.line(body, head)
         replace(path, written)
         total += len(written)
         chunks.append([path.name, len(written), layout.sha256_of(path)])
-    facts = {"bytes": total, "head": head.hex(), "root": fold.root().hex(), "header": header, "chunks": chunks}
+    facts = {
+        "bytes": total,
+        "head": head.hex(),
+        "root": fold.root().hex(),
+        "header": header,
+        "genesis": header,
+        "chunks": chunks,
+    }
     reseal(attempt, facts)
 
 

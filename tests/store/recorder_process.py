@@ -1,8 +1,9 @@
 """A recorder in a process of its own that can be killed, or its disk made to fail, at any system call.
 
 Run as a script it is a server: for each request (one JSON line on stdin) it forks a child that waits for a line `go`
-and then records a short scripted agent, or reconciles. The child says on stdout what was acknowledged, one JSON each:
-`begun` (the call may leave now), `finished`, `sealed`, `error`. The last line is `{"exit": status}`.
+and then records a short scripted agent, reconciles, expires or contains. The child says on stdout what was
+acknowledged, one JSON each: `begun` (the call may leave now), `finished`, `sealed`, `error`. The last line is
+`{"exit": status}`.
 
 `RecorderServer` is the other side. System calls are met either by strace, which attaches to the waiting child, or by
 wrappers around the `os` functions that the store uses.
@@ -22,10 +23,14 @@ from typing import Any
 from worldline.engine.account import account
 from worldline.engine.boundary import Call, RecordBoundary
 from worldline.engine.content import Content
-from worldline.engine.recorder import Recorder, Spec
+from worldline.engine.recorder import Recorder
+from worldline.engine.spec import Spec
 from worldline.errors import WorldlineError
 from worldline.store.catalog import runs
+from worldline.store.contain import contain
 from worldline.store.reconcile import reconcile
+from worldline.store.recording import Recording
+from worldline.store.retention import expire
 
 CALLS = 5
 LARGE = "x" * 40_000  # over the inline limit: its result is a blob
@@ -59,6 +64,18 @@ def settle(store: Path, say: Callable[..., None]) -> None:
             say(state=state.state)
 
 
+def forget(store: Path, now_ns: int) -> None:
+    """Expire what is due in every run of the store."""
+    for run in runs(store):
+        expire(Recording(run), now_ns, act=True)
+
+
+def hide(store: Path, label: str, value: str, now_ns: int) -> None:
+    """Contain every run of the store that holds a secret."""
+    for run in runs(store):
+        contain(run, label, value, now_ns)
+
+
 def _say(**fact: Any) -> None:
     # writev is among no system calls that the tests meet.
     os.writev(1, [json.dumps(fact).encode() + b"\n"])
@@ -89,8 +106,13 @@ def _child(request: dict[str, Any]) -> None:
     if request.get("at"):
         _meet(request["at"], request.get("errno"), tuple(request.get("names", WRAPPED)))
     try:
-        work = settle if request.get("reconcile") else agent
-        work(Path(request["store"]), _say)
+        if request.get("expire"):
+            forget(Path(request["store"]), request["expire"])
+        elif request.get("contain"):
+            hide(Path(request["store"]), *request["contain"])
+        else:
+            work = settle if request.get("reconcile") else agent
+            work(Path(request["store"]), _say)
     except WorldlineError as error:
         _say(error=error.kind, message=str(error), seq=error.facts.get("seq"))
     except OSError as error:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.store.recorder_process import agent
-from worldline.engine.recorder import Recorder, Spec
+from worldline.engine.recorder import Recorder
+from worldline.engine.spec import Spec
 from worldline.errors import AmbiguousRun, NotARecording, RecordingNotFound
 from worldline.store import layout
 from worldline.store.catalog import default_store, entries, find, runs

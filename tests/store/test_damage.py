@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from worldline.cli.main import cli
 from worldline.engine.boundary import Call, RecordBoundary
 from worldline.engine.content import Content
-from worldline.engine.recorder import Recorder, Spec
+from worldline.engine.recorder import Recorder
 from worldline.engine.replay import ReplayBoundary, inspect
+from worldline.engine.spec import Spec
 from worldline.errors import Ineligible
 from worldline.model import events
 from worldline.store import layout

@@ -21,7 +21,8 @@ from tests.store.recorder_process import RecorderServer, agent
 from worldline.engine import clock
 from worldline.engine.boundary import Call, RecordBoundary
 from worldline.engine.content import Content
-from worldline.engine.recorder import CLOCK_STEP_NS, Recorder, Spec
+from worldline.engine.recorder import CLOCK_STEP_NS, Recorder
+from worldline.engine.spec import Spec
 from worldline.errors import AttemptClosed, LogBroken, ValueRefused, WriterConflict
 from worldline.model import events
 from worldline.store import layout

@@ -15,7 +15,8 @@ from click.testing import CliRunner, Result
 from tests.conftest import ROOT
 from tests.store.forgery import forge
 from worldline.cli.main import cli
-from worldline.engine.recorder import Recorder, Spec
+from worldline.engine.recorder import Recorder
+from worldline.engine.spec import Spec
 from worldline.errors import Damaged, ProofFailed, Unsealed, UsageError
 from worldline.model import events
 from worldline.model.merkle import RangeRoots, inclusion

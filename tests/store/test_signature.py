@@ -8,15 +8,18 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 from tests.conftest import require
 from tests.store.forgery import forge
 from worldline.cli.main import cli
-from worldline.engine.recorder import Recorder, Spec
-from worldline.errors import Damaged, SignatureFailed, Unsealed, UsageError
+from worldline.engine.recorder import Recorder
+from worldline.engine.spec import Spec
+from worldline.errors import Damaged, ProofFailed, SignatureFailed, Unsealed, UsageError
 from worldline.store import layout
+from worldline.store.proof import check_proof, prove_row
 from worldline.store.recording import Recording
 from worldline.store.signature import NAMESPACE, sign, signature_path
 from worldline.store.verify import authenticity, verify
@@ -200,3 +203,22 @@ def test_no_key_a_broken_key_and_no_program(sealed: Path, monkeypatch: pytest.Mo
     unchecked = verify(Recording(sealed))
     assert unchecked.ok and unchecked.verdicts["authenticity"] == "unsigned"
     assert "no ssh-keygen here" in unchecked.facts["authenticity"]
+
+
+def test_a_proof_is_trusted_by_the_signature_of_its_run(sealed: Path) -> None:
+    sign(Recording(sealed), key("release"))
+    Path("row.json").write_bytes(prove_row(Recording(sealed), 1))
+    trusted, others = signers("release@example.org release"), Path("others")
+    key("other")
+    others.write_text(f"other@example.org {Path('other.pub').read_text()}")
+    check = ("prove", "--check", "row.json", "--signature", str(signature_of(sealed)), "--signers")
+    said = worldline(*check, str(trusted), "--json")
+    proven = json.loads(said.output)
+    assert (proven["proven"], proven["trusted"], proven["signer"]) == (True, True, "release@example.org")
+    with pytest.raises(ProofFailed, match="does not name"):
+        check_proof(Path("row.json").read_bytes(), signed=(signature_of(sealed), others))
+    forge(sealed, lambda body: body.replace(b'"n":4', b'"n":9'))
+    forged = prove_row(Recording(sealed), 1)
+    with pytest.raises(ProofFailed, match="does not fit"):
+        check_proof(forged, signed=(signature_of(sealed), trusted))
+    assert isinstance(worldline("prove", "--check", "row.json", "--signers", str(trusted)).exception, click.UsageError)

@@ -15,7 +15,8 @@ import worldline
 from tests.store.recorder_process import agent
 from worldline.cli.main import cli
 from worldline.engine.account import account
-from worldline.engine.recorder import Recorder, Spec
+from worldline.engine.recorder import Recorder
+from worldline.engine.spec import Spec
 from worldline.errors import RecordError, UnattestedResultError
 from worldline.model import events
 from worldline.store import layout, salvage, seal

@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from worldline.cli.main import cli
-from worldline.engine.recorder import Recorder, Spec
+from worldline.engine.recorder import Recorder
+from worldline.engine.spec import Spec
 from worldline.errors import RecordError, RecordingNotFound
 from worldline.store import layout, trash
 from worldline.store.catalog import entries, find, runs

@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 from tests.store.recorder_process import agent
 from worldline.cli.main import cli
-from worldline.engine.recorder import Recorder, Spec
+from worldline.engine.recorder import Recorder
+from worldline.engine.spec import Spec
 from worldline.errors import RecordError
 from worldline.store import layout
 from worldline.store.recording import Recording

@@ -21,9 +21,10 @@ import anthropic
 import openai
 
 from tests.wires.tap import Seen, Tap
-from worldline.engine.cassette import Cassette, Exchange
-from worldline.engine.recorder import Spec
+from worldline.engine.cassette import Cassette
+from worldline.engine.exchanges import Exchange
 from worldline.engine.replay import ReplayReport
+from worldline.engine.spec import Spec
 from worldline.seams.environment import PROVIDERS
 from worldline.seams.session import RecordingSession, ReplaySession
 from worldline.store.recording import Recording

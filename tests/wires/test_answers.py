@@ -64,7 +64,7 @@ def test_a_refused_call_and_its_retry_are_served_both_and_are_one_step() -> None
     done.assert_same()
     assert [seen.status for seen in done.at_replay] == [429, 200]
     assert done.at_replay[0].headers["retry-after-ms"] == "1", "the SDK would wait on its own account"
-    [step] = steps(done.cassette)
+    [step] = steps(done.cassette.recording)
     assert (step.attempts, step.status) == (2, 200)
 
 
@@ -84,7 +84,7 @@ def test_a_server_error_is_served_as_the_same_error() -> None:
     done.assert_same()
     assert done.recorded[0][:2] == (500, done.recorded[0][1])
     assert [seen.status for seen in done.at_replay] == [500, 529]
-    assert all(step.error and "on fire" in step.error for step in steps(done.cassette))
+    assert all(step.error and "on fire" in step.error for step in steps(done.cassette.recording))
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
@@ -106,7 +106,7 @@ def test_compressed_bodies_stay_as_they_came_and_are_read_for_their_facts(encodi
     assert b"98,00" not in upstream.body, "the provider did not compress"
     assert "98,00" in zlib.decompress(upstream.body, wbits=47).decode()
     assert exchange.data["gen_ai.usage.output_tokens"] == 7
-    [step] = steps(done.cassette)
+    [step] = steps(done.cassette.recording)
     assert (step.text, [call.name for call in step.calls]) == (SAID.text, ["refund"])
 
 

@@ -14,7 +14,8 @@ import pytest
 from tests.seams.raw_http import CHUNKED_HEAD, Raw, chunked, connected, raw_upstream
 from tests.wires.drive import KEY, Wire, recording, replaying, twice
 from tests.wires.sdk_streams import ASKED, as_data
-from worldline.engine.cassette import Cassette, Exchange
+from worldline.engine.cassette import Cassette
+from worldline.engine.exchanges import Exchange
 from worldline.store.recording import Recording
 from worldline.testing.provider import Say
 

@@ -173,7 +173,7 @@ def test_retries_compression_and_breaks_cross_the_twin_as_they_cross_the_proxy(n
     assert told[0]["choices"][0]["message"]["content"] == TEXT and len(told[1]) == 2
     run = worldline.open(path)
     assert [exchange.data.get("status") for exchange in run.cassette.exchanges] == [429, 200, 200]
-    assert next((step.text, step.attempts) for step in steps(run.cassette)) == (TEXT, 2)
+    assert next((step.text, step.attempts) for step in steps(run.cassette.recording)) == (TEXT, 2)
     assert run.cassette.exchanges[2].data["closed_by"] == "upstream"
     assert_served_by_both(told, path, agent, nobody)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import click
@@ -10,23 +9,22 @@ import click
 from worldline.cli import render
 from worldline.cli.options import json_option, recording_of, store_of
 from worldline.engine import clock
+from worldline.engine.spec import seconds_of
 from worldline.errors import UsageError
 from worldline.model.ids import short
 from worldline.store import trash
 from worldline.store.packed import PackedRecording
 from worldline.store.trash import Candidate
 
-SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
-
 
 def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
     """A length of time as people write it, in seconds."""
     if value is None:
         return None
-    match = re.fullmatch(r"(\d{1,6})([hdw])", value)
-    if match is None:
-        raise click.BadParameter(f"{value!r} is no age; write hours, days or weeks: 12h, 30d, 6w", ctx, param)
-    return float(int(match[1]) * SECONDS[match[2]])
+    try:
+        return float(seconds_of(value))
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
 
 
 @click.command(

@@ -44,7 +44,9 @@ def _replay(recording: Recording, name: str) -> str | None:
     except WorldlineError:
         return None
     manifest = recording.manifest
-    if not command or manifest is None or recording.damages or manifest.capture == "refs":
+    if manifest is None or manifest.derived_from is not None:
+        return None
+    if not command or recording.damages or manifest.capture == "refs" or recording.expiry.removals:
         return None
     tools = manifest.coverage.get("tools", {})
     if nothing_crossed(manifest.coverage) or tools.get("unrecordable") or manifest.coverage.get("losses"):

@@ -12,7 +12,7 @@ from worldline.cli.hints import next_commands
 from worldline.cli.options import json_option, store_of, store_option
 from worldline.model.ids import short
 from worldline.store.catalog import Entry, entries
-from worldline.store.recording import Recording
+from worldline.store.packed import open_recording
 
 STATES = {"complete": "ok", "running": "live", "damaged": "failed"}
 
@@ -29,7 +29,7 @@ Examples:
 def command(directory: Path | None, as_json: bool, store: Path | None) -> int:
     """List the runs of a store, newest first.
 
-    DIR is a store or a folder with one; without it the nearest `.worldline/runs` upwards from here.
+    DIR is a store, or a folder with one or with bundles; without it the nearest `.worldline/runs` upwards from here.
     """
     store = store_of(directory or store)
     found = entries(store)[::-1]
@@ -42,9 +42,9 @@ def command(directory: Path | None, as_json: bool, store: Path | None) -> int:
     heads = ["run", "started", "state", "outcome", "steps", "time", "task"]
     render.table([_row(entry) for entry in found], heads, right=["steps", "time"])
     if sys.stdout.isatty():
-        newest = next((entry for entry in found if entry.disposition != "damaged"), None)
+        newest = next((entry for entry in found if entry.disposition not in ("damaged", "contained")), None)
         if newest is not None:
-            render.line("  " + next_commands(Recording(newest.path), "show {name}"))
+            render.line("  " + next_commands(open_recording(newest.path), "show {name}"))
     return 0
 
 
@@ -53,8 +53,9 @@ def _row(entry: Entry) -> list[str]:
     steps = render.number(entry.steps)
     length = render.duration(entry.seconds)
     task = render.shorten(entry.task or "", 48)
+    bundle = Path(entry.path).name if entry.path.endswith(".skn") else None  # is named by its file
     return [
-        short(entry.run),
+        bundle or short(entry.run),
         render.when(entry.started),
         f"{mark} {entry.disposition}",
         entry.outcome or "–",

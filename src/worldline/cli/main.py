@@ -23,11 +23,14 @@ VERBS = {
     "list": "List the runs of a store.",
     "show": "Show a run step by step.",
     "pack": "Pack a sealed run into one file that any ZIP tool opens.",
+    "redact": "Derive a bundle from a sealed run, without what your rules take out.",
     "verify": "Is the record what was written? Five verdicts.",
     "sign": "Vouch for a sealed run with an SSH key.",
     "prove": "Prove one row, or one prefix, of a sealed run to those who do not have it.",
     "replay": "Replay a run from its record; nothing goes out.",
     "reconcile": "Seal what dead writers left; name what is damaged or in doubt.",
+    "expire": "Remove contents whose declared retention is over; shows them first.",
+    "contain": "Put a run in which a secret was found later into quarantine.",
     "gc": "Move old runs to the trash; shows what it would do first.",
 }
 

@@ -23,7 +23,8 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 Examples:
   worldline prove 7f3a --seq 17 -o row-17.json
   worldline prove 7f3a --prefix 18 -o first-18.json
-  worldline prove --check row-17.json --fingerprint 5d9c..."""
+  worldline prove --check row-17.json --fingerprint 5d9c...
+  worldline prove --check row-17.json --signature refund.json.sig --signers allowed_signers"""
 )
 @click.argument("run", required=False)
 @click.option("--seq", type=click.IntRange(0), help="Prove the row with this number.")
@@ -31,6 +32,10 @@ Examples:
 @click.option("-o", "--output", "target", type=click.Path(dir_okay=False, path_type=Path), metavar="PROOF")
 @click.option("--check", "proof", type=_FILE, metavar="PROOF", help="Check this proof instead. The run is not needed.")
 @click.option("--fingerprint", metavar="HEX", help="With --check: the seal of the run, as you know it from elsewhere.")
+@click.option(
+    "--signers", type=_FILE, metavar="FILE", help="With --check: who may have signed the run (ssh-keygen's file)."
+)
+@click.option("--signature", type=_FILE, metavar="SIG", help="With --signers: the run's signature.")
 @click.option(
     "--rows", type=_FILE, metavar="FILE", help="With --check of a prefix: the rows themselves, to be checked too."
 )
@@ -43,6 +48,8 @@ def command(
     target: Path | None,
     proof: Path | None,
     fingerprint: str | None,
+    signers: Path | None,
+    signature: Path | None,
     rows: Path | None,
     as_json: bool,
     store: Path | None,
@@ -56,13 +63,15 @@ def command(
     if proof is not None:
         if run is not None or seq is not None or prefix is not None or target is not None:
             raise click.UsageError("--check takes a proof, and no run")
-        proven = _check(proof, fingerprint, rows)
+        if (signers is None) != (signature is None):
+            raise click.UsageError("--signers and --signature go together")
+        proven = _check(proof, fingerprint, rows, (signature, signers) if signature and signers else None)
         if as_json:
             render.emit_json({"proven": True, **msgspec.structs.asdict(proven)})
         else:
             _say(proven)
         return 0
-    if run is None or target is None or (seq is None) == (prefix is None) or fingerprint is not None or rows:
+    if run is None or target is None or (seq is None) == (prefix is None) or fingerprint is not None or rows or signers:
         raise click.UsageError("give RUN, --seq or --prefix, and -o PROOF; or --check PROOF")
     _prove(run, store, seq, prefix, target, as_json)
     return 0
@@ -87,10 +96,10 @@ def _prove(run: str, store: Path | None, seq: int | None, prefix: int | None, ta
     render.line(f"  worldline prove --check {target} --fingerprint {recording.fingerprint}")
 
 
-def _check(proof: Path, fingerprint: str | None, rows: Path | None) -> Proven:
+def _check(proof: Path, fingerprint: str | None, rows: Path | None, signed: tuple[Path, Path] | None) -> Proven:
     with proof.open("rb") as file:
         data = file.read(LARGEST + 1)
-    return check_proof(data, fingerprint, None if rows is None else _lines(rows))
+    return check_proof(data, fingerprint, None if rows is None else _lines(rows), signed)
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -111,5 +120,7 @@ def _say(proven: Proven) -> None:
     render.verdict("ok", f"proven   {what}   ({render.counted(proven.hashes, 'hash').replace('hashs', 'hashes')})")
     render.line(f"  {proven.run}, {proven.attempt}")
     render.line(f"  fingerprint {proven.fingerprint}")
+    if proven.signer:
+        render.line(f"  signed by {proven.signer}")
     if not proven.trusted:
-        render.verdict("warn", "of this manifest only: compare the fingerprint with the one you know, or --fingerprint")
+        render.verdict("warn", "of this manifest only: compare the fingerprint with the one you know, or --signers")

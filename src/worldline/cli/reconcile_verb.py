@@ -14,7 +14,14 @@ from worldline.store.catalog import runs
 from worldline.store.reconcile import HARMLESS, State, reconcile
 
 NOT_WELL = 1
-MARKS = {"live": "live", "stillborn": "none", "superseded": "none", "sealed:partial": "warn", "sealed:complete": "ok"}
+MARKS = {
+    "live": "live",
+    "stillborn": "none",
+    "superseded": "none",
+    "contained": "none",
+    "sealed:partial": "warn",
+    "sealed:complete": "ok",
+}
 
 
 @click.command(

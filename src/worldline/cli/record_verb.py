@@ -13,8 +13,7 @@ import click
 from worldline.cli import render
 from worldline.cli.hints import next_commands, nothing_crossed
 from worldline.cli.options import json_option, store_option
-from worldline.engine.cassette import Cassette
-from worldline.engine.recorder import Spec
+from worldline.engine.spec import Spec, read_spec
 from worldline.engine.steps import steps
 from worldline.errors import UsageError, WorldlineError
 from worldline.model.ids import short
@@ -65,6 +64,13 @@ Examples:
     show_default=True,
     help="redact: a secret becomes a marker and the run goes on; stop: the run ends before it is written.",
 )
+@click.option(
+    "--spec",
+    "spec",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Declare bounds, restricted contents and retention in a TOML file.",
+)
 @click.option("--continue", "continues", metavar="RUN", help="Record the next attempt of this run's session.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The proxy's port.  [default: a free one]")
 @json_option
@@ -76,6 +82,7 @@ def command(
     capture: str,
     secret_env: tuple[str, ...],
     policy: str,
+    spec: Path | None,
     continues: str | None,
     port: int,
     as_json: bool,
@@ -90,16 +97,17 @@ def command(
     check_command(command)
     where = out or store or default_store()
     before = refuse_doubt(find(continues, where)) if continues else None
-    spec = Spec(
+    wanted = Spec(
         store=where,
         task=_task(task, before),
         agent=described_agent(command),
         secrets=_secrets(secret_env),
         policy=policy,
         capture=capture,
+        recording=read_spec(spec) if spec else None,
         **(_continued(before) if before else {}),
     )
-    session = RecordingSession(spec, os.environ, port)
+    session = RecordingSession(wanted, os.environ, port)
     return _run(session, command, as_json)
 
 
@@ -182,7 +190,7 @@ def _say(session: RecordingSession, path: Path, ended: process.Ended | None, as_
         )
         return
     recording = Recording(recorder.attempt)
-    render.step_lines(steps(Cassette(recording)), err=True)
+    render.step_lines(steps(recording), err=True)
     outcome = str(summary.get("outcome"))
     code = render.exit_text(summary)
     tokens = sum(summary["tokens"].values())

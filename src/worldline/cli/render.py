@@ -9,8 +9,9 @@ import datetime
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from worldline.engine.steps import Step, ToolCall  # at run time it would make every short verb slow
 
 LONG_WORK_BYTES = 16 << 20
+STEPS_ALIGNED = 500
 MARKS = {
     "ok": ("✓", "green"),
     "failed": ("✕", "red"),
@@ -98,14 +100,19 @@ def failure(
     click.echo(f"worldline: {_printable(first)}" + (f" ({hint})" if hint else ""), err=True)
 
 
-def step_lines(found: Sequence[Step], *, err: bool = False) -> None:
-    """Print each step as one line: number, model, tokens, time, what it did. A terminal cuts it at its own width."""
-    rows = [_step_cells(step) for step in found]
-    widths = [max((len(row[i]) for row in rows), default=0) for i in range(4)]
-    for index, name, tokens, time, what in rows:
-        cells = [index.rjust(max(3, widths[0])), name.ljust(widths[1]), tokens.rjust(widths[2]), time.rjust(widths[3])]
-        text = "  ".join(cell for cell in cells if cell) + "   " + what
-        line(text, err=err, cut=True)
+def step_lines(found: Iterable[Step], *, err: bool = False) -> int:
+    """Print each step as one line: number, model, tokens, time, what it did. A terminal cuts it at its own width.
+
+    Columns are as wide as some hundred steps need: a long run is printed while it is read. Returns how many there are.
+    """
+    steps, widths, count = iter(found), [3, 0, 0, 0], 0
+    while rows := [_step_cells(step) for step in islice(steps, STEPS_ALIGNED)]:
+        widths = [max(width, *(len(row[i]) for row in rows)) for i, width in enumerate(widths)]
+        for index, name, tokens, time, what in rows:
+            cells = [index.rjust(widths[0]), name.ljust(widths[1]), tokens.rjust(widths[2]), time.rjust(widths[3])]
+            line("  ".join(cell for cell in cells if cell) + "   " + what, err=err, cut=True)
+        count += len(rows)
+    return count
 
 
 def _step_cells(step: Step) -> tuple[str, str, str, str, str]:

@@ -13,7 +13,6 @@ import msgspec
 
 from worldline.cli import render
 from worldline.cli.options import json_option, recording_of, run_argument, store_option
-from worldline.engine.cassette import Cassette
 from worldline.engine.replay import ReplayReport, inspect, require_attested
 from worldline.engine.steps import steps
 from worldline.errors import Ineligible
@@ -131,7 +130,7 @@ def _say_divergence(recording: Recording, report: ReplayReport) -> None:
     found = report.divergence
     assert found is not None
     kind = "" if found.kind == "changed" else f" ({found.kind})"
-    at = [step.index for step in steps(Cassette(recording)) if found.seq is not None and step.seq <= found.seq]
+    at = [step.index for step in steps(recording) if found.seq is not None and step.seq <= found.seq]
     where = f"step {at[-1]}, " if at else ""
     seq = f", seq {found.seq}, {found.call}" if found.seq is not None else ""
     render.verdict("failed", f"diverged{kind} at {where}{found.name}{seq}")

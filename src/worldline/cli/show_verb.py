@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ import msgspec
 from worldline.cli import render
 from worldline.cli.hints import next_commands, nothing_crossed
 from worldline.cli.options import json_option, recording_of, run_argument, store_option
-from worldline.engine.cassette import Cassette
-from worldline.engine.steps import Step, steps
+from worldline.engine.steps import Step, each_step, steps
 from worldline.errors import Damaged, UsageError
 from worldline.model.ids import short
+from worldline.store.availability import AVAILABLE, CORRUPT, MISSING, STATES, availabilities, expired, when
 from worldline.store.recording import Recording
+from worldline.store.verdicts import derivation
 
 PREVIEW = 400
+BEGINNING = 64 << 10  # bytes of a result that are read in order to show a part of it
 
 
 @click.command(
@@ -37,18 +40,29 @@ def command(run: str, number: int | None, as_json: bool, store: Path | None) -> 
     Opens the longest good content of a damaged or running record too, and says what is wrong with it.
     """
     recording = recording_of(run, store)
-    folded = steps(Cassette(recording))
-    if number is not None and not 0 <= number < len(folded):
-        raise UsageError(f"no step {number}: the run has {len(folded)}, counted from 0", step=number)
-    chosen = folded if number is None else [folded[number]]
+    if number is not None:
+        chosen = [_step(recording, number, None if as_json else BEGINNING)]
+    elif as_json:
+        chosen = steps(recording)
     if as_json:
-        render.emit_json({**_facts(recording), "steps": chosen, "problems": recording.damages})
+        contents = list(availabilities(recording))
+        render.emit_json({**_facts(recording), "steps": chosen, "contents": contents, "problems": recording.damages})
         return 0
     if number is None:
-        _overview(recording, folded)
+        _overview(recording)
     else:
         _full(chosen[0])
     return 0
+
+
+def _step(recording: Recording, number: int, most: int | None) -> Step:
+    """One step; what stands behind it is not read. Raises `UsageError` where there is none of that number."""
+    count = 0
+    for step in each_step(recording, most):
+        if step.index == number:
+            return step
+        count += 1
+    raise UsageError(f"no step {number}: the run has {count}, counted from 0", step=number)
 
 
 def _header(recording: Recording) -> dict[str, Any]:
@@ -62,7 +76,7 @@ def _header(recording: Recording) -> dict[str, Any]:
             "attempt": recording.attempt_id,
             "session": said.get("session"),
             "task": {"text": said.get("task")},
-            "t0_wall": said["started"] * 1e9 if "started" in said else None,
+            "t0_wall": said["started"] * 1e9 if said.get("started") is not None else None,
             "capture": recording.manifest.capture if recording.manifest else None,
             "agent": {},
         }
@@ -88,24 +102,39 @@ def _facts(recording: Recording) -> dict[str, Any]:
         "agent": header["agent"],
         "coverage": manifest.coverage if manifest else None,
         "fingerprint": recording.fingerprint,
+        "derived_from": manifest.derived_from if manifest else None,
     }
 
 
-def _overview(recording: Recording, folded: list[Step]) -> None:
+def _overview(recording: Recording) -> None:
     facts = _facts(recording)
     task = f'   "{facts["task"]}"' if facts["task"] else ""
     render.line(f"{short(facts['run'])}   {render.when(facts['started'])}{task}")
-    render.step_lines(folded)
-    _ending(recording, facts, len(folded))
+    count = render.step_lines(each_step(recording, BEGINNING))
+    _ending(recording, facts, count)
     for damage in recording.damages[:5]:
         render.verdict(
             "failed", f"{damage.kind} at row {damage.seq} ({damage.file}, byte {damage.offset:,}): {damage.detail}"
         )
+    _contents(recording)
+    if recording.manifest is not None and (made := derivation(recording.manifest)):
+        render.verdict("warn", made["derivation"])
     render.gaps(facts["coverage"] or {})
     if recording.manifest is not None and nothing_crossed(facts["coverage"] or {}):
         render.verdict("warn", "nothing crossed this recording")
-    verbs = ["show {name} --step 0", "verify {name}"] if folded else ["verify {name}"]
+    verbs = ["show {name} --step 0", "verify {name}"] if count else ["verify {name}"]
     render.line("  " + next_commands(recording, *verbs))
+
+
+def _contents(recording: Recording) -> None:
+    """One line where not every sealed content is here."""
+    found = list(availabilities(recording))
+    states = Counter(content["availability"] for content in found)
+    away = [f"{states[state]:,} {state}" for state in STATES if state != AVAILABLE and states[state]]
+    if away:
+        since = f", since {when(gone[0].deadline)}" if (gone := expired(recording)) else ""
+        mark = "failed" if states[MISSING] or states[CORRUPT] else "warn"
+        render.verdict(mark, f"of {render.counted(len(found), 'content')} {', '.join(away)}{since}")
 
 
 def _ending(recording: Recording, facts: dict[str, Any], count: int) -> None:
@@ -136,15 +165,16 @@ def _full(step: Step) -> None:
         if call.error:
             _block("  error", call.error)
         if call.result is not None:
-            _block("  result", call.result)
+            _block("  result", call.result, call.size)
     for permission in step.permissions:
         text = render.permission_text(permission) or f"– {permission['src']} {permission.get('capability', '')}"
         render.line(f"  {text}   {msgspec.json.encode(permission.get('facts')).decode()}")
 
 
-def _block(name: str, text: str) -> None:
+def _block(name: str, text: str, size: int | None = None) -> None:
     shown = text[:PREVIEW]
-    cut = f"  … {PREVIEW:,} of {len(text):,} characters; --json has all" if len(text) > PREVIEW else ""
+    whole = f"{len(text):,} characters" if size is None else f"{size:,} bytes"
+    cut = f"  … {PREVIEW:,} of {whole}; --json has all" if len(text) > PREVIEW else ""
     for index, part in enumerate(shown.splitlines() or [""]):
         render.line(f"  {name if index == 0 else '':<11} {part}")
     if cut:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from worldline.cli import render
 from worldline.cli.hints import name_of
 from worldline.cli.options import json_option, recording_of, run_argument, store_option
+from worldline.engine.export import EXPORTS
+from worldline.store.container import THUMBS
 from worldline.store.verdicts import Verification
 from worldline.store.verify import verify
 
 NOT_VERIFIED = 1
-GOOD = {"ok": "ok", "packed": "ok", "signed": "ok", "unsigned": "none", "withheld": "none"}
+GOOD = {"ok": "ok", "packed": "ok", "signed": "ok"} | dict.fromkeys(
+    ("unsigned", "withheld", "expired", "derived"), "none"
+)
 
 
 @click.command(
@@ -38,7 +44,7 @@ def command(run: str, signers: Path | None, as_json: bool, store: Path | None) -
     """
     recording = recording_of(run, store)
     with render.progress("verifying", recording.log_bytes) as bar:
-        verification = verify(recording, bar.update, signers=signers)
+        verification = verify(recording, bar.update, signers=signers, exports=EXPORTS)
     if as_json:
         render.emit_json(
             {
@@ -53,27 +59,52 @@ def command(run: str, signers: Path | None, as_json: bool, store: Path | None) -
     return 0 if verification.ok else NOT_VERIFIED
 
 
+def _looked_at(facts: Mapping[str, Any]) -> str:
+    """How many contents were read; those that are not here could not be."""
+    if not facts["contents"]:
+        return "all contents stand in the rows"
+    here = facts.get("availability", {}).get("available", facts["contents"])
+    return render.counted(here, "content") + (f" of {facts['contents']:,}" if here != facts["contents"] else "")
+
+
+def _here(counts: Mapping[str, int]) -> str:
+    """How many contents are in which state; what is in none is not said."""
+    some = {state: count for state, count in counts.items() if count}
+    if some.keys() <= {"available"}:
+        return "all here"
+    return ", ".join(f"{count:,} {'here' if state == 'available' else state}" for state, count in some.items())
+
+
+def _unsealed(names: Sequence[str]) -> str:
+    """The entries of a bundle that no seal speaks for and nobody can derive again."""
+    thumbs = sum(name.startswith(THUMBS) for name in names)
+    said = [name for name in names if not name.startswith(THUMBS)]
+    said += [render.counted(thumbs, "thumbnail")] if thumbs else []
+    return f"unsealed and not derived again: {', '.join(said)}"
+
+
 def _say(verification: Verification, name: str) -> None:
     facts = verification.facts
     rows = render.counted(facts["rows"], "row")
     sealed = facts["fingerprint"] is not None
     words = {
         "structure": f"{rows}, chain and root match the seal" if sealed else f"{rows}, chained; there is no seal yet",
-        "evidence": render.counted(facts["contents"], "content")
-        if facts["contents"]
-        else "all contents stand in the rows",
+        "evidence": _looked_at(facts),
         "publication": f"published by {facts['attempt']}, {facts['disposition']}",
-        "availability": "all here",
+        "availability": _here(facts.get("availability", {})),
         "authenticity": facts.get("authenticity", ""),
     }
     publication = {
         "withheld": "sealed as partial, nothing published",
         "packed": f"packed from {facts['attempt']}, {facts['disposition']}",
+        "derived": facts.get("derivation", ""),
     }
     words |= {"publication": publication.get(verification.verdicts["publication"], words["publication"])}
-    for name, state in verification.verdicts.items():
-        text = words[name] if state in GOOD else f"{state}: see below"
-        render.verdict(GOOD.get(state, "failed"), f"{name:<14} {text}")
+    for question, state in verification.verdicts.items():
+        text = words[question] if state in GOOD else f"{state}: see below"
+        render.verdict(GOOD.get(state, "failed"), f"{question:<14} {text}")
+    if facts.get("unsealed"):
+        render.verdict("none", f"{'beside it':<14} {_unsealed(facts['unsealed'])}")
     for problem in verification.problems[:20]:
         render.line(f"  {problem.kind:<12} {problem.where}: {problem.detail}")
     if len(verification.problems) > 20:

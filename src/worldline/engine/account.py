@@ -6,7 +6,9 @@ from typing import Any
 
 from worldline import __version__
 from worldline.engine import clock
-from worldline.engine.cassette import CONTENTS
+from worldline.engine.declared import declared
+from worldline.engine.exchanges import CONTENTS
+from worldline.engine.keeping import CAPTURED
 from worldline.engine.tally import Tally
 from worldline.model.events import Event
 from worldline.model.ids import slug
@@ -14,20 +16,19 @@ from worldline.store import layout
 from worldline.store.recording import Recording
 from worldline.store.salvage import Found
 
-CAPTURED = {layout.ORDINARY: "captured", layout.RESTRICTED: "captured-restricted"}
 OUTCOME = ("outcome", "exit", "signal", "reward", "done", "error")
 
 
 def account(recording: Recording, found: Found, disposition: str, reason: str) -> tuple[str, Any, dict[str, Any]]:
     """The result's name, the result, and the manifest's facts but for chunks and torn bytes.
 
-    How often secrets were replaced was known to the writer alone: `redactions` is null.
+    How often secrets were replaced was known to the writer alone: those counts are null.
     """
     tally, blobs = Tally(), _stored(recording)
     outcome: dict[str, Any] = {"outcome": "unknown"}
     for event in recording.events():
         data = {key: value if key in CONTENTS else recording.loaded(value) for key, value in event.data.items()}
-        tally.add(event.kind, event.src, event.lane, event.keys, data)
+        tally.add(event.kind, event.src, event.lane, event.keys, data, event.seq)
         if event.name in ("marker/outcome", "meta/end") and data.get("outcome") != "unknown":
             outcome |= {key: data[key] for key in OUTCOME if data.get(key) is not None}
         _named(event.data, blobs)
@@ -45,30 +46,25 @@ def account(recording: Recording, found: Found, disposition: str, reason: str) -
         "disposition": disposition,
         "reason": reason,
     }
-    facts = _facts(found.header, found) | {
+    facts = _facts(found.header, found, tally) | {
         "disposition": disposition,
         "reason": reason,
         "blobs": sorted(blobs.values()),
-        "coverage": tally.coverage(header["capture"]),
     }
     return slug(header["task"]["text"] or "", "result") + ".json", result, facts
 
 
-def _facts(header: Event, found: Found) -> dict[str, Any]:
+def _facts(header: Event, found: Found, tally: Tally) -> dict[str, Any]:
     data, written = header.data, found.written
     return {
-        **{key: data[key] for key in ("format", "session", "run", "attempt", "durability", "limits", "capture")},
+        **declared(data, header.h, tally),
         "sealed_at": clock.wall_ns(),
         "sealed_by": f"worldline {__version__} reconcile",
         "rows": written.seq,
         "bytes": written.bytes,
         "head": written.h.hex(),
         "root": written.merkle.root().hex(),
-        "header": header.h,
-        "parent": data["parent"],
-        "masks": [],
-        "secrets": {"labels": data["secrets"]["labels"], "redactions": None, "unscanned": None},
-        "writer": data["writer"],
+        "secrets": {"labels": data["secrets"]["labels"], "redactions": None, "shapes": None, "unscanned": None},
     }
 
 

@@ -21,8 +21,8 @@ Path = tuple[str | int, ...]
 Piece = tuple[bytes, int | None]  # bytes, and when the transfer chunk came that they end
 
 _STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
-_BLANK = re.compile(rb"(?:\r\n|\n|\r)(?:\r\n|\n|\r)")
-_DATA = re.compile(rb"^data: ?(.*)$", re.MULTILINE)
+BLANK = re.compile(rb"(?:\r\n|\n|\r)(?:\r\n|\n|\r)")
+DATA = re.compile(rb"^data: ?(.*)$", re.MULTILINE)
 _TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*)"|[{}\[\],:]', re.DOTALL)
 _UNIT = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL
@@ -114,12 +114,12 @@ class Assembled:
         if when is not None:
             self._borders.append((self._came, when))
         if self._streams is None:
-            self._streams = _is_stream(bytes(self._raw[:64]))
+            self._streams = is_stream(bytes(self._raw[:64]))
             if self._streams is None:
                 return []
             if not self._streams:
                 return self._release(self._came)
-        for blank in _BLANK.finditer(self._raw, max(self._split, len(self._raw) - len(data) - 3)):
+        for blank in BLANK.finditer(self._raw, max(self._split, len(self._raw) - len(data) - 3)):
             if blank.end() > self._split:
                 self._examine(bytes(self._raw[self._split : blank.end()]), self._at + self._split)
                 self._split = blank.end()
@@ -141,7 +141,7 @@ class Assembled:
 
     def _examine(self, text: bytes, start: int) -> None:
         """Take an event: its fragments go to their channels, and a channel that it ends is ended."""
-        found = list(_DATA.finditer(text.replace(b"\r", b"\n")))
+        found = list(DATA.finditer(text.replace(b"\r", b"\n")))
         event = Event(start + len(text), start + (found[0].start(1) if found else 0), text)
         self._events.append(event)
         if len(found) != 1:
@@ -202,7 +202,7 @@ def without_spelled(vault: Vault, body: bytes) -> bytes:
     return b"".join(data for data, _ in [*stage.feed(body, None), *stage.close()])
 
 
-def _is_stream(start: bytes) -> bool | None:
+def is_stream(start: bytes) -> bool | None:
     """Whether a body that begins so is a stream of events; None while too little of it came."""
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith(_STARTS):
@@ -271,10 +271,10 @@ def _edits(event: Event) -> list[Edit]:
     if not cut:
         return []
     at = event.json_at - (event.end - len(event.text))
-    strings = dict(_strings(event.text[at:]))
+    places = dict(strings(event.text[at:]))
     edits = []
     for fragment in cut:
-        begin, end = strings[fragment.path]
+        begin, end = places[fragment.path]
         raw = event.text[at + begin : at + end]
         for first, behind, instead in fragment.cuts:
             start, stop = _raw(raw, first, behind)
@@ -282,7 +282,7 @@ def _edits(event: Event) -> list[Edit]:
     return sorted(edits)
 
 
-def _strings(text: bytes) -> Iterator[tuple[Path, tuple[int, int]]]:
+def strings(text: bytes) -> Iterator[tuple[Path, tuple[int, int]]]:
     """The string values of a JSON text: path, and where their content stands."""
     path: list[str | int] = []
     named = False  # whether a value comes, not a name

@@ -28,11 +28,13 @@ from worldline.engine.facts import request_facts, response_facts
 from worldline.engine.failure import describe, revive
 from worldline.engine.order import GRACE_SECONDS, ThreadTurn
 from worldline.engine.recorder import Recorder
+from worldline.engine.spec import UNRESTRICTED, Restriction
 from worldline.engine.stream import BodyRecorder
 from worldline.engine.threads import in_thread
 from worldline.errors import ReplayError, ValueRefused
 from worldline.model import canon, events
 from worldline.model.effects import Effect, Mode
+from worldline.store import layout, recording
 from worldline.store.vault import Vault
 
 _log = logging.getLogger("worldline")
@@ -65,15 +67,24 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Keyed(msgspec.Struct, frozen=True):
-    """A call's key, and its inputs and body as the record may hold them (secrets replaced)."""
+    """A call's key, and its inputs and body as the record may hold them (secrets replaced); the tier they belong to."""
 
     key: str
     inputs: bytes
     body: bytes | None
+    tier: str
 
 
-def keyed(call: Call, vault: Vault) -> Keyed:
-    """The key of a call: kind, name, canonical inputs and body, all after the vault."""
+def keyed(
+    call: Call,
+    vault: Vault,
+    restriction: Restriction = UNRESTRICTED,
+    key: Callable[[str, str], str] = lambda key, tier: key,
+) -> Keyed:
+    """The key of a call: kind, name, canonical inputs and body, all after the vault.
+
+    `key` turns it into the one that a row of the tier carries: no digest of restricted content stands there.
+    """
     inputs = redact_json(call.inputs.data, vault)
     digest = hashlib.sha256(canon.canonical(canon.parse(inputs)))
     body = vault.redact(call.body) if call.body is not None else None
@@ -82,7 +93,8 @@ def keyed(call: Call, vault: Vault) -> Keyed:
         with suppress(ValueError):  # no JSON: the bytes themselves
             compared = canon.canonical(canon.parse(compared))
         digest.update(b"\x00" + compared)
-    return Keyed(canon.op_key(call.kind, call.name, digest.digest()), inputs, body)
+    tier = restriction.tier(call.kind, call.name, inputs if call.inputs.media_type == recording.JSON else None)
+    return Keyed(key(canon.op_key(call.kind, call.name, digest.digest()), tier), inputs, body, tier)
 
 
 class Served(ABC):
@@ -162,7 +174,8 @@ class RecordBoundary:
 
     def begin(self, call: Call) -> LiveCall:
         """Write the started row (durable) and hand the call back to its caller."""
-        known = keyed(call, self.recorder.vault)
+        recorder = self.recorder
+        known = keyed(call, recorder.vault, recorder.restriction, recorder.keep.key)
         identifier = self.recorder.next_call()
         keys = {
             "call": identifier,
@@ -174,15 +187,15 @@ class RecordBoundary:
         }
         data = {"name": call.name, **call.facts}
         if call.kind == "action":
-            data["arguments"] = Content(known.inputs, call.inputs.media_type)
+            data["arguments"] = Content(known.inputs, call.inputs.media_type, known.tier)
         elif call.kind == "decision":
             data["inputs"] = msgspec.json.decode(known.inputs)
             data |= request_facts(call.name, known.body or b"", self._results)
-        request = (identifier, known.body) if known.body is not None else None
+        request = (identifier, known.body, known.tier) if known.body is not None else None
         # A sample (clock, randomness) has no effect outside: its one row is written when its value is known.
         if call.kind != "observation":
             self.recorder.append(call.kind, STARTED[call.kind], keys, data, call.lane, durable=True, request=request)
-        return LiveCall(self.recorder, call, identifier, keys)
+        return LiveCall(self.recorder, call, identifier, keys, known.tier)
 
     def note(self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         """Append a row that is no crossing. An outcome is also kept for the result."""
@@ -195,14 +208,17 @@ class RecordBoundary:
 class LiveCall(Live):
     """A call under way in a recording."""
 
-    def __init__(self, recorder: Recorder, call: Call, identifier: str, keys: Mapping[str, Any]) -> None:
+    def __init__(
+        self, recorder: Recorder, call: Call, identifier: str, keys: Mapping[str, Any], tier: str = layout.ORDINARY
+    ) -> None:
         self.call = identifier
+        self._tier = tier
         self._recorder = recorder
         self._call = call
         self._keys = {"call": identifier, "mode": keys["mode"]}
         self._sample_keys = keys
         self._began = clock.monotonic_ns()
-        self._body = BodyRecorder(recorder, self._keys, call.lane) if call.kind == "decision" else None
+        self._body = BodyRecorder(recorder, self._keys, call.lane, tier) if call.kind == "decision" else None
 
     def encoded(self, encoding: str) -> None:
         """Name the body's content encoding before its first piece."""
@@ -220,19 +236,28 @@ class LiveCall(Live):
         if self._body is not None:
             fields |= self._body.totals()
             fields |= response_facts(self._call.name, fields, self._body.readable())
-            if self._recorder.spec.capture == "refs":
+            if not self._recorder.keep.keeps or self._tier == layout.RESTRICTED:
                 fields.pop("said_error", None)  # the provider's words may quote the request
         if result is not None:
-            fields["result"] = result
+            fields["result"] = msgspec.structs.replace(result, tier=self._result_tier(result))
         self._end(fields)
 
     def fail(self, error: Mapping[str, Any]) -> None:
         """Write the finished row of a call that failed."""
         totals = self._body.totals() if self._body is not None else {}
         told = dict(error)
-        if self._recorder.spec.capture == "refs" and self._call.kind == "action":
+        keep = self._recorder.keep
+        if not keep.keeps and self._call.kind == "action":
             told = {"type": told["type"], "message": "[withheld]", "args": None}
-        self._end({"error": told, **totals})
+        # A failing tool may quote what it was given, so its words are content, too.
+        tier = self._result_tier(None)
+        apart = keep.keeps and self._call.kind == "action" and keep.apart(tier)
+        self._end({"error": Content(events.encode_json(told), tier=tier) if apart else told, **totals})
+
+    def _result_tier(self, result: Content | None) -> str:
+        call, text = self._call, result.data if result is not None and result.media_type == recording.JSON else None
+        tier = self._recorder.restriction.tier(call.kind, call.name, text)
+        return tier if self._tier == layout.ORDINARY else self._tier
 
     def abandon(self, why: str) -> None:
         """Leave the call unfinished, and say why."""

@@ -6,7 +6,6 @@ divergence has to be explained.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from typing import Any
@@ -15,41 +14,14 @@ import msgspec
 
 from worldline.engine.boundary import Served
 from worldline.engine.content import Content
+from worldline.engine.excerpts import decoded
+from worldline.engine.exchanges import CONTENTS, Exchange, fold
 from worldline.engine.order import GRACE_SECONDS
-from worldline.engine.stream import DECODERS
 from worldline.errors import Damaged, Ineligible
+from worldline.model import fields
 from worldline.model.chain import ContextReader, context_hash
 from worldline.model.events import Event
 from worldline.store.recording import Recording
-
-CONTENTS = frozenset({"arguments", "result", "value", "facts", "body", "pieces"})  # read when they are asked for
-
-
-class Exchange(msgspec.Struct):
-    """One crossing of the record. `finished` is the seq of its finished row, None where its end is unknown."""
-
-    call: str
-    kind: str
-    name: str
-    key: str
-    lane: str
-    started: int
-    parent: str | None
-    start_data: dict[str, Any]
-    start_t: int
-    finished: int | None = None
-    end_t: int | None = None
-    data: dict[str, Any] = {}
-    chunks: list[dict[str, Any]] = []
-    instant: bool = False  # a sample: one row is both start and finish
-    given_up: str | None = None  # why nobody waited for its end
-    given_up_t: int | None = None
-    effect: str | None = None
-
-    @property
-    def end(self) -> float:
-        """Its place in the finishing order; an unknown one never finished."""
-        return float("inf") if self.finished is None else self.finished
 
 
 class Cassette:
@@ -67,44 +39,28 @@ class Cassette:
 
     def _fold(self, event: Event) -> None:
         self.last_seq = event.seq
-        call = event.call
-        if call is None:
+        if event.call is None:
             if event.kind in ("marker", "permission"):
                 self.notes.append(msgspec.structs.replace(event, data=self._opened(event)))
             return
-        if "key" in event.keys:
-            instant = event.name == "observation/sample"
-            exchange = Exchange(
-                call=call,
-                kind=event.kind,
-                name=str(event.data.get("name")),
-                key=event.keys["key"],
-                lane=event.lane,
-                started=event.seq,
-                parent=event.keys.get("parent_id"),
-                effect=event.keys.get("effect"),
-                start_data=self._opened(event),
-                start_t=event.t,
-                chunks=[],
-                instant=instant,
-            )
+        exchange = fold(event, self.by_call, self._opened)
+        if exchange is not None and exchange.started == event.seq:
             self.exchanges.append(exchange)
-            self.by_call[call] = exchange
-            if not instant:
-                return
-        if call not in self.by_call:  # its started row is damaged
-            return
-        exchange = self.by_call[call]
-        if event.name == "decision/chunk":
-            exchange.chunks.append(event.data)
-        elif event.name == "meta/unknown":
-            exchange.given_up, exchange.given_up_t = str(event.data.get("why")), event.t
-        else:
-            exchange.finished, exchange.end_t, exchange.data = event.seq, event.t, self._opened(event)
 
     def _opened(self, event: Event) -> dict[str, Any]:
         """A row's data, what its row had no room for read from its blob; contents stay where they are."""
-        return {k: v if k in CONTENTS else self.recording.loaded(v) for k, v in event.data.items()}
+        opened = {k: v if k in CONTENTS else self._loaded(k, v) for k, v in event.data.items()}
+        if wrong := fields.unfit(event.name, opened):
+            raise Damaged(f"row {event.seq}: {wrong} is of another kind than it can be", seq=event.seq)
+        return opened
+
+    def _loaded(self, name: str, value: Any) -> Any:
+        try:
+            return self.recording.loaded(value)
+        except Damaged as lost:
+            if name != "error":
+                raise
+            return {"type": "Unavailable", "message": str(lost)}  # that it failed is in the row, its words are not here
 
     def body(self, exchange: Exchange) -> bytes:
         """The recorded body of a response, whole."""
@@ -113,15 +69,7 @@ class Cassette:
 
     def readable(self, exchange: Exchange) -> bytes:
         """The recorded body of a response with its content encoding undone, for those who read it as text."""
-        headers = exchange.data.get("headers", ())
-        encoding = next((value for name, value in headers if name.lower() == "content-encoding"), "identity")
-        body, decode = self.body(exchange), DECODERS.get(encoding.strip().lower())
-        if decode is None or "decoded" in exchange.data:
-            return body
-        try:
-            return decode(body)
-        except zlib.error:
-            return b""  # the recorder could not look into it either; the bytes as they came are `body`
+        return decoded(self.body(exchange), exchange.data)
 
     def pieces(self, exchange: Exchange) -> list[tuple[bytes, bool]]:
         """The recorded body of a response as its transfer chunks; a last piece without its border says False."""
@@ -190,14 +138,18 @@ def rebuild(recording: Recording) -> Iterator[tuple[str, bytes, bool]]:
 
     A request that builds on a damaged row or content has no body, and its hash is not met.
     """
-    reader = ContextReader(recording.content, recording.loaded)
+    reader = ContextReader(recording.content, recording.loaded, recording.tier_key)
     for event in recording.events():
         if event.name != "decision/request" or "body" not in event.data:
             continue
-        form = recording.loaded(event.data["body"])
-        if "context_hash" in form:
+        form = event.data["body"]
+        if "$withheld" not in form:
             try:
-                body = reader.rebuild(str(event.call), form)
+                form = recording.loaded(form)
+                if fields.unfit(event.name, {"body": form}) or "$withheld" in form:
+                    raise ValueError("no form of a request")
+                body, key = reader.rebuild(str(event.call), form), reader.key_of(form)
             except (ValueError, Damaged):
-                body = b""
-            yield str(event.call), body, context_hash(body) == form["context_hash"]
+                yield str(event.call), b"", False
+                continue
+            yield str(event.call), body, context_hash(body, key) == form["context_hash"]

@@ -11,17 +11,20 @@ from typing import Any
 
 import msgspec
 
+from worldline.errors import Damaged
 from worldline.model import values
 from worldline.model.events import encode_json
+from worldline.store import layout
 from worldline.store.recording import DEEP, JSON
 from worldline.store.vault import MARKER, Vault
 
 
 class Content(msgspec.Struct, frozen=True):
-    """Encoded JSON and its media type."""
+    """Encoded JSON, or bytes of another media type (a picture), and the tier that it is kept in."""
 
     data: bytes
     media_type: str = JSON
+    tier: str = layout.ORDINARY
 
     @classmethod
     def of(cls, value: Any) -> Content:
@@ -32,9 +35,12 @@ class Content(msgspec.Struct, frozen=True):
             return cls(encode_json(values.flatten(value)), DEEP)
 
     def value(self) -> Any:
-        """The Python value."""
-        decoded = msgspec.json.decode(self.data)
-        return values.unflatten(decoded) if self.media_type == DEEP else values.restore(decoded)
+        """The Python value. Raises `Damaged` where what was recorded is none."""
+        try:
+            decoded = msgspec.json.decode(self.data)
+            return values.unflatten(decoded) if self.media_type == DEEP else values.restore(decoded)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            raise Damaged(f"a recorded value cannot be read: {error}", state="corrupt") from None
 
     @staticmethod
     def text(data: bytes) -> Any:
@@ -48,6 +54,16 @@ class Content(msgspec.Struct, frozen=True):
 
 
 _ESCAPED_LONG = [bytes([code]) for code in range(32) if code not in b"\b\t\n\f\r"]
+
+
+def redacted(content: Content, vault: Vault) -> Content:
+    """A content without secrets. Of what is no JSON only whole contents can go: the markers stand alone, as text."""
+    if content.media_type in (JSON, DEEP):
+        return msgspec.structs.replace(content, data=redact_json(content.data, vault))
+    if not vault.finds(content.data):
+        return content
+    markers = b"".join(MARKER.findall(vault.redact(content.data)))
+    return Content(markers, "text/plain", content.tier)
 
 
 def redact_json(data: bytes, vault: Vault) -> bytes:

@@ -16,7 +16,8 @@ import msgspec
 
 from worldline.engine import clock
 from worldline.engine.boundary import Call, Keyed, RecordEnds
-from worldline.engine.cassette import Cassette, Exchange
+from worldline.engine.cassette import Cassette
+from worldline.engine.exchanges import Exchange
 from worldline.engine.order import GRACE_SECONDS, FinishingOrder, at_once
 from worldline.errors import Diverged, ReplayError
 from worldline.model import canon
@@ -95,6 +96,15 @@ class Matcher:
     def turn(self, exchange: Exchange, into: Future[None] | None = None) -> Future[None]:
         """Done when the record's finishing order lets the answer out."""
         return at_once(into) if exchange.call in self.optional else self._order.turn(exchange, into)
+
+    def passed_over(self) -> list[str]:
+        """The model calls that nobody asked for again and that are taken for a tool's own: by their time alone."""
+        inferred = (e for e in self.cassette.exchanges if e.call in self.optional and e.parent is None)
+        return [
+            f"{e.name} ({e.call}) ran while a tool did and was not asked for again: taken for a part of the tool"
+            for e in inferred
+            if e.call not in self._taken
+        ]
 
     @property
     def relaxed(self) -> int:

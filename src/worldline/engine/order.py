@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from worldline.engine.cassette import Exchange
+    from worldline.engine.exchanges import Exchange
 
 GRACE_SECONDS = 2.0  # how long an answer waits for a concurrent call that has not come
 

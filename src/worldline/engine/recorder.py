@@ -6,8 +6,6 @@ largest fields into blobs; nothing is cut short.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 import platform
 import shutil
@@ -18,15 +16,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from worldline import __version__
 from worldline.engine import clock
-from worldline.engine.content import Content, redact_json
+from worldline.engine.bounds import Watch
+from worldline.engine.content import Content, redact_json, redacted
+from worldline.engine.declared import declared
+from worldline.engine.keeping import INLINE, JSON, Keeper
+from worldline.engine.spec import Bounds, Restriction, Spec
 from worldline.engine.tally import Tally
-from worldline.errors import RecordError, SecretFound, WorldlineError
+from worldline.errors import BoundReached, RecordError, SecretFound, WorldlineError
 from worldline.model import events, values
-from worldline.model.chain import ContextWriter
 from worldline.model.ids import slug
 from worldline.model.manifest import FORMAT
 from worldline.store import layout, shapes
@@ -35,34 +34,10 @@ from worldline.store.log import Appended, LogWriter
 from worldline.store.seal import publish, read_back
 from worldline.store.vault import Vault
 
-INLINE = 32 * 1024  # a payload whose encoding is larger becomes a blob
 LONGEST_NAME = 1024  # characters of a lane, an idempotency key and the like
-JSON = "application/json"
 SYNC_POLICY = "started rows and the end are durable before anything depends on them (fdatasync); others follow"
 CLOCK_STEP_NS = 1_000_000_000
 PROGRESS_NS = 250_000_000  # how often what a list shows of a running attempt is brought up to date
-
-
-class Spec(msgspec.Struct, frozen=True, kw_only=True):
-    """What to record: where, which task, with which secrets and capture level (`full` or `refs`).
-
-    With `shapes`, keys that nobody registered are replaced where a rule knows their shape.
-    """
-
-    store: Path
-    task: str | None = None
-    task_id: str | None = None
-    task_type: str | None = None
-    agent: dict[str, Any] = {}
-    environment: dict[str, Any] = {}
-    secrets: dict[str, str] = {}
-    policy: str = "redact"
-    shapes: bool = True
-    capture: str = "full"
-    session: str | None = None
-    run: Path | None = None  # an existing run directory: this is its next attempt
-    continues: dict[str, Any] | None = None
-    origin: str | None = None  # who asked for it, where that matters ("pytest")
 
 
 class Recorder:
@@ -73,6 +48,7 @@ class Recorder:
     """
 
     def __init__(self, spec: Spec, surroundings: Callable[[Vault], dict[str, Any]] = lambda vault: {}) -> None:
+        said = spec.recording.checked(spec.capture) if spec.recording else None
         self.spec = spec
         self.vault = Vault(spec.secrets, spec.policy, key_shapes=spec.shapes)
         self._task = self.vault.redact_text(spec.task) if spec.task is not None else None
@@ -88,19 +64,24 @@ class Recorder:
         except OSError as error:
             raise RecordError(f"cannot record into {spec.store}: {error.strerror}", path=str(spec.store)) from error
         self.log = LogWriter(self.attempt, self.clock)
-        self.blobs = BlobStore(self.attempt, clock.key, spec.store / layout.POOL)
+        self.restriction = Restriction(said.restrict if said else ())
+        self.keep = Keeper(
+            BlobStore(self.attempt, clock.key, spec.store / layout.POOL),
+            self.log.fatal,
+            keeps=spec.capture == "full",
+            in_blobs=bool(said and said.retention),
+        )
+        self._bounds = Watch(said.bounds if said else Bounds())
         self.tally = Tally()
         self.outcome: dict[str, Any] = {}
         self._ending = False
-        self._contexts = ContextWriter()
         self._lock = threading.Lock()
         self._calls = 0
         self._drift = 0
         self._last_progress = 0
-        self._withheld_key = clock.key()  # never stored: what `refs` withholds cannot be guessed from its digest
         self.sealed: Path | None = None
         try:
-            fields = self._header()
+            fields = self._fields = self._header()
             _written_here.add(fields["nonce"])
             header = self.append("meta", "header", {}, fields, durable=True)
             with self.log.fatal():
@@ -139,6 +120,8 @@ class Recorder:
                 "shapes": shapes.VERSION if spec.shapes else 0,
             },
             "durability": SYNC_POLICY,
+            # Nothing of it stands there where nothing was declared: such a header is what it was, to the byte.
+            **({"recording": spec.recording.declared()} if spec.recording else {}),
         }
 
     def next_call(self) -> str:
@@ -155,21 +138,25 @@ class Recorder:
         data: Mapping[str, Any],
         lane: str = "main",
         durable: bool = False,
-        request: tuple[str, bytes] | None = None,
+        request: tuple[str, bytes, str] | None = None,
     ) -> Appended:
-        """Append one row. Values in `data` are plain JSON or `Content`; `request` is (call, body) of a model request.
+        """Append one row. Values in `data` are plain JSON or `Content`; `request` is a model's: (call, body, tier).
 
-        Raises `SecretFound` under the policy `stop`, `ValueRefused`, `LogBroken` or `AttemptClosed`.
+        Raises `SecretFound` under the policy `stop`, `BoundReached` past a bound that stops, `ValueRefused`,
+        `LogBroken` or `AttemptClosed`.
         """
         if self.stopped is not None:
             raise self.stopped
+        if not self._ending:
+            self._bounds.check()
         with self._lock:
             fields, names = dict(data), self._keys({"lane": lane, **keys})
             # Last, since a body once encoded is what later requests build on.
             if request is not None:
-                fields["body"] = self._body(*request)
+                fields["body"] = self.keep.body(*request)
             appended = self.log.append(kind, src, names.pop("lane"), names, self._encode(fields))
-            self.tally.add(kind, src, lane, keys, fields)
+            self.tally.add(kind, src, lane, keys, fields, appended.seq)
+        self._bounds.passed(self)
         if durable:
             self.log.sync()
             self._watch_clock()
@@ -190,64 +177,18 @@ class Recorder:
         fields = {key: self._field(value) for key, value in data.items()}
         while sum(map(len, fields.values())) > INLINE:
             key = max(fields, key=lambda name: len(fields[name]))
-            fields[key] = events.encode_json(self._blob(fields[key], JSON))
+            fields[key] = events.encode_json(self.keep.blob(fields[key], JSON))
         return b"{" + b",".join(events.encode_json(key) + b":" + text for key, text in fields.items()) + b"}"
 
     def _field(self, value: Any) -> bytes:
-        if not isinstance(value, Content):
-            try:
-                encoded = events.encode_json(value)
-            except (UnicodeEncodeError, TypeError):
-                raise values.refusal("what is no plain text or data", "$") from None
-            return redact_json(encoded, self.vault)
-        content = redact_json(value.data, self.vault)
-        if self.spec.capture == "refs":
-            return events.encode_json(self.withheld(content))
-        if len(content) > INLINE or value.media_type != JSON:
-            return events.encode_json(self._blob(content, value.media_type))
-        return content
-
-    def _blob(self, content: bytes, media_type: str) -> dict[str, Any]:
-        """Store content beside the log and return what names it. A failing write kills the log, too."""
-        with self.log.fatal():
-            return self.blobs.put(content, media_type).reference()
-
-    def withheld(self, content: bytes) -> dict[str, Any]:
-        """What stands for content that this capture level does not keep: its size and a keyed commitment."""
-        keyed = self.commitment()
-        keyed.update(content)
-        return {"$withheld": {"size": len(content), "hmac": keyed.hexdigest()}}
-
-    def commitment(self) -> hmac.HMAC:
-        """A fresh keyed digest for content that is not kept; its key is in memory only."""
-        return hmac.new(self._withheld_key, digestmod=hashlib.sha256)
-
-    def _body(self, call: str, body: bytes) -> dict[str, Any]:
-        if self.spec.capture == "refs":
-            return self.withheld(body)
-        form = self._contexts.encode(call, body)
-        room = INLINE - 4096
-        template = form["template"]
-        if isinstance(template, bytes):
-            form["template"], room = self._text(template, room)
-        for array in form["arrays"]:
-            array["add"], room = self._texts(array["add"], room)
-        return form
-
-    def _text(self, text: bytes, room: int) -> tuple[Any, int]:
-        """A text as a row carries it, and the room that is left in the row; in a blob where it does not fit."""
-        carried = Content.text(text)
-        size = len(events.encode_json(carried))
-        if size <= room:
-            return carried, room - size
-        return self._blob(text, "application/octet-stream"), room
-
-    def _texts(self, texts: list[Any], room: int) -> tuple[Any, int]:
-        carried = [Content.text(text) if isinstance(text, bytes) else text for text in texts]
-        encoded = events.encode_json(carried)
-        if len(encoded) <= room:
-            return carried, room - len(encoded)
-        return self._blob(encoded, JSON), room
+        if isinstance(value, Content):
+            content = redacted(value, self.vault)
+            return self.keep.field(content, content.data != value.data)
+        try:
+            encoded = events.encode_json(value)
+        except (UnicodeEncodeError, TypeError):
+            raise values.refusal("what is no plain text or data", "$") from None
+        return redact_json(encoded, self.vault)
 
     def _watch_clock(self) -> None:
         drift = self.clock.drift_ns()
@@ -288,12 +229,15 @@ class Recorder:
     def seal(self, disposition: str = "complete", reason: str | None = None) -> Path:
         """End the log, read it back, write result and manifest and, when complete, publish. Returns the path to name.
 
-        A recorder that met a secret under `stop` seals as `sanitized-partial`. Raises what writing raises.
+        A recorder that met a secret under `stop` seals as `sanitized-partial`, one that came to a bound as `partial`.
+        Raises what writing raises.
         """
         if self.sealed is not None:
             return self.sealed
-        if self.stopped is not None:
+        if isinstance(self.stopped, SecretFound):
             disposition, reason = "sanitized-partial", f"a registered secret: {self.stopped}"
+        elif self.stopped is not None:
+            disposition, reason = "partial", str(self.stopped)
         self._ending = True
         reason = self.vault.masked(values.readable(reason)) if reason is not None else None
         outcome = {**self.outcome} or {"outcome": "unknown"}
@@ -314,10 +258,7 @@ class Recorder:
 
     def _facts(self, disposition: str, reason: str | None, chunks: list[list[Any]]) -> dict[str, Any]:
         return {
-            "format": FORMAT,
-            "session": self.session,
-            "run": self.run,
-            "attempt": self.attempt_id,
+            **declared(self._fields, self.header_hash, self.tally),
             "disposition": disposition,
             "reason": reason,
             "sealed_at": clock.wall_ns(),
@@ -326,33 +267,25 @@ class Recorder:
             "bytes": self.log.bytes,
             "head": self.log.h.hex(),
             "root": self.log.merkle.root().hex(),
-            "durability": SYNC_POLICY,
-            "header": self.header_hash,
-            "parent": None,
-            "blobs": sorted([b.name, b.size, b.type, b.tier, "captured"] for b in self.blobs.written.values()),
-            "coverage": self.tally.coverage(self.spec.capture),
-            "masks": [],
+            "blobs": self.keep.listed(),
             "secrets": {
                 "labels": list(self.vault.labels),
                 "redactions": self.vault.redactions,
                 "shapes": dict(sorted(self.vault.shapes.items())),
                 "unscanned": self.vault.unscanned,
             },
-            "limits": {"row": events.MAX_ROW, "inline": INLINE},
-            "capture": self.spec.capture,
             "chunks": chunks,
             "torn": None,
-            "writer": f"worldline {__version__}",
         }
 
     @property
-    def stopped(self) -> SecretFound | None:
-        """The secret that was met under the policy `stop`: nothing is appended after it but the end."""
-        return None if self._ending else self.vault.met
+    def stopped(self) -> SecretFound | BoundReached | None:
+        """What ends the recording: a secret met under the policy `stop`, or a bound. Only the end is appended then."""
+        return None if self._ending else self.vault.met or self._bounds.ended_by
 
     @property
     def broken(self) -> WorldlineError | None:
-        """Why nothing can be recorded any more, or None: a failed write, or a secret under `stop`."""
+        """Why nothing can be recorded any more, or None: a failed write, a secret under `stop`, a bound."""
         return self.stopped or self.log.failure
 
     def close(self) -> None:

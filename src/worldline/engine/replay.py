@@ -15,8 +15,10 @@ from worldline.engine.boundary import Call, keyed
 from worldline.engine.cassette import Answer, Cassette, rebuild
 from worldline.engine.matcher import Divergence, Matcher
 from worldline.engine.recorder import described_platform, wrote
+from worldline.engine.spec import Restriction
 from worldline.errors import Damaged, Ineligible, VerifierIsWriter
-from worldline.store import layout, shapes
+from worldline.store import blobs, layout, shapes
+from worldline.store.availability import expired, when
 from worldline.store.recording import Recording
 from worldline.store.vault import Vault
 from worldline.store.verify import publication, verify
@@ -24,6 +26,9 @@ from worldline.store.verify import publication, verify
 PROJECTION = "worldline/1"  # what is compared: keys of all crossings, their partial order, none left over
 NOTHING_TO_COMPARE = (
     "nothing crossed the recording, so there is nothing to compare; see that the agent uses the base URLs set for it"
+)
+DERIVED = (
+    "it is derived: with what was taken out it is the record of nothing that ran; give the recording it was made of"
 )
 UNSEALED = ("running", "interrupted")
 
@@ -75,13 +80,9 @@ def reasons_against(
     `tools="run"` allows for tools that ran outside the recording: they will run again.
     """
     manifest = recording.manifest
-    problems = [p for p in verify(recording, watch).problems if p.kind not in ("unsealed", "torn", "zeros")]
-    if problems:
-        first = problems[0]
-        return [
-            f"the record does not verify: {first.kind} at {first.where}: {first.detail}; `worldline verify` lists all"
-        ]
-    reasons = []
+    if broken := _broken(recording, watch):
+        return [broken]
+    reasons = [DERIVED] if manifest is not None and manifest.derived_from is not None else []
     if withheld := _withheld(recording):
         reasons.append(withheld)
     coverage = manifest.coverage if manifest else {}
@@ -95,6 +96,15 @@ def reasons_against(
         )
     reasons.extend(f"something crossed that was not recorded: {loss}" for loss in coverage.get("losses", []))
     return reasons
+
+
+def _broken(recording: Recording, watch: Callable[[int], None] = lambda size: None) -> str | None:
+    """What does not verify, with a way on; None where all does. What a crash leaves is no reason."""
+    problems = [p for p in verify(recording, watch).problems if p.kind not in ("unsealed", "torn", "zeros")]
+    if not problems:
+        return None
+    first = problems[0]
+    return f"the record does not verify: {first.kind} at {first.where}: {first.detail}; `worldline verify` lists all"
 
 
 def require_attested(recording: Recording) -> None:
@@ -115,6 +125,8 @@ def _unattested(recording: Recording) -> Iterator[str]:
     found = publication(recording)
     if found.state == "packed":
         yield "it is a bundle, which cannot show which attempt published; give the run's directory"
+    elif found.state == "derived":
+        yield DERIVED
     elif found.state == "unsealed":
         yield "it is not sealed; `worldline reconcile` seals what a dead writer left"
     elif found.state == "withheld":
@@ -152,7 +164,7 @@ def placeholder(label: str) -> str:
 
 
 def inspect(recording: Recording) -> ReplayReport:
-    """Level 0: rebuild every context and compare its hash."""
+    """Level 0: rebuild every context and compare its hash. A record that does not verify is refused, as it is at 1."""
     if withheld := _withheld(recording):
         return ReplayReport(verdict="ineligible", reasons=[withheld], level="L0")
     contexts, unmet, lost = 0, None, []
@@ -165,6 +177,8 @@ def inspect(recording: Recording) -> ReplayReport:
     damages = [f"damaged: {d.detail}" for d in recording.damages if d.kind not in ("torn", "zeros")]
     if damages or lost:
         return ReplayReport(verdict="ineligible", reasons=[*damages, *lost], level="L0", contexts=contexts)
+    if broken := _broken(recording):
+        return ReplayReport(verdict="ineligible", reasons=[broken], level="L0", contexts=contexts)
     if unmet is not None:
         return ReplayReport(verdict="diverged", divergence=unmet, level="L0", contexts=contexts)
     partial = recording.disposition != "complete"
@@ -172,9 +186,16 @@ def inspect(recording: Recording) -> ReplayReport:
 
 
 def _withheld(recording: Recording) -> str | None:
-    if recording.header.data.get("capture") != "refs":
-        return None
-    return "it was recorded with --capture refs: contents are not in it; record with --capture full"
+    if recording.header.data.get("capture") == "refs":
+        return "it was recorded with --capture refs: contents are not in it; record with --capture full"
+    if gone := expired(recording):
+        contents = "1 of its contents" if len(gone) == 1 else f"{len(gone):,} of its contents"
+        return f"{contents} expired, since {when(gone[0].deadline)}: nothing can serve them any more; record again"
+    manifest = recording.manifest
+    tiers = {blob[3] for blob in manifest.blobs} if manifest is not None else set()
+    if layout.RESTRICTED in tiers and recording.tier_key is None:
+        return "its restricted contents and their key were left out (`pack --share`); replay the run it was packed from"
+    return None
 
 
 def differences_of_place(recording: Recording) -> list[str]:
@@ -202,13 +223,21 @@ class ReplayBoundary:
         self.recording = recording
         held = recording.header.data.get("secrets", {})
         self.vault = Vault(secrets or {}, key_shapes=held.get("shapes", 0) == shapes.VERSION)
+        self._restriction = Restriction.of(recording.header.data)
         self.partial = recording.disposition != "complete"
         self.matcher = Matcher(Cassette(recording), self.partial)
+        if unfit := [f"damaged: row {d.seq}: {d.detail}" for d in recording.damages if d.kind == "unfit"]:
+            raise Ineligible(unfit[0], reasons=unfit)
         if not self.matcher.cassette.exchanges:
             raise Ineligible(NOTHING_TO_COMPARE, reasons=[NOTHING_TO_COMPARE])
         if lost := self._unrecordable():
             raise Ineligible(lost[0], reasons=lost)
         self.notes = 0
+
+    def _key(self, key: str, tier: str) -> str:
+        """A call's key as the rows of its tier carry it."""
+        held = self.recording.tier_key
+        return blobs.keyed(key, held) if tier == layout.RESTRICTED and held is not None else key
 
     def _unrecordable(self) -> list[str]:
         """The results that no record could carry and that the agent would be given."""
@@ -223,7 +252,7 @@ class ReplayBoundary:
 
     def begin(self, call: Call) -> Answer:
         """The recorded answer. Raises `Diverged` or `RecordEnds`."""
-        exchange = self.matcher.take(call, keyed(call, self.vault))
+        exchange = self.matcher.take(call, keyed(call, self.vault, self._restriction, self._key))
         return Answer(self.matcher.cassette, exchange, self.matcher.turn)
 
     def note(self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
@@ -242,7 +271,7 @@ class ReplayBoundary:
             divergence=matcher.first,
             served=matcher.served,
             relaxed=matcher.relaxed,
-            notes=differences_of_place(self.recording),
+            notes=[*differences_of_place(self.recording), *matcher.passed_over()],
         )
 
     def _other_end(self, ended: int) -> Divergence | None:

@@ -3,25 +3,34 @@
 A step is one decision (its retries merged), its tool calls, and the results found by call id in the next request.
 Explicit `step` markers define the steps of their lane instead: everything inside one is that step. Steps are numbered
 from 0; a step's stable id is the seq of its decision's start (or of its marker).
+
+The fold follows the log row by row, so that a first step is there before the log is read, and a long one is never held.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from worldline.engine.cassette import Cassette, Exchange, rebuild
+from worldline.engine.excerpts import Excerpts
+from worldline.engine.exchanges import Exchange, fold
 from worldline.engine.facts import response_decision
+from worldline.engine.stream import KEPT
 from worldline.engine.tally import StepCounter, failed_response
 from worldline.errors import Damaged
-from worldline.model.dialects import Decision, read_request
+from worldline.model.dialects import Decision
+from worldline.model.events import Event
 from worldline.store.recording import Recording
+
+HELD = 1000  # steps that wait for one before them to be over
+OPEN_CALLS = 4096  # calls that a model asked for and nobody answered; of more the oldest are given up
 
 
 class ToolCall(msgspec.Struct):
-    """One tool call of a step. `arguments` is JSON text, `result` text.
+    """One tool call of a step. `arguments` is JSON text, `result` text; of a cut one `size` is the whole, in bytes.
 
     `ran` says where: `recorded` (through the door), `outside` (its result came back, nothing of ours ran it),
     `unknown` (started, no end on record), or `unanswered`.
@@ -36,6 +45,7 @@ class ToolCall(msgspec.Struct):
     seq: int | None = None
     effect: str | None = None
     seconds: float | None = None
+    size: int | None = None
 
 
 class Step(msgspec.Struct):
@@ -61,63 +71,150 @@ class Step(msgspec.Struct):
     permissions: list[dict[str, Any]] = []
 
 
-def steps(cassette: Cassette) -> list[Step]:
-    """All steps of a recording, in order."""
-    return _Fold(cassette).steps()
+def steps(recording: Recording) -> list[Step]:
+    """All steps of a recording, in order, with all that is in them."""
+    return list(each_step(recording))
+
+
+def each_step(recording: Recording, most: int | None = None) -> Iterator[Step]:
+    """The steps in order, each as soon as it is over: the next of its lane has begun, and what it started has ended.
+
+    Behind one that is never over at most `HELD` others wait. With `most` a result is cut there (bytes), and a long
+    answer is read to 8 MiB. Reading stops where the caller stops.
+    """
+    return _Fold(Excerpts(recording, most)).steps()
+
+
+class _OpenCalls:
+    """Calls that a model asked for and nobody answered yet."""
+
+    def __init__(self) -> None:
+        self._calls: dict[int, ToolCall] = {}
+        self._by_id: dict[str, int] = {}
+        self._by_name: dict[str, dict[int, ToolCall]] = defaultdict(dict)
+        self._next = 0
+
+    def add(self, call: ToolCall) -> None:
+        """A model asked for it."""
+        if len(self._calls) == OPEN_CALLS:
+            self.close(next(iter(self._calls.values())))
+        self._calls[self._next] = self._by_name[call.name][self._next] = call
+        self._by_id[str(call.id)] = self._next
+        self._next += 1
+
+    def close(self, call: ToolCall) -> None:
+        """It is answered, or given up."""
+        number = next(number for number, found in self._by_name[call.name].items() if found is call)
+        del self._calls[number], self._by_name[call.name][number]
+        if self._by_id.get(str(call.id)) == number:
+            del self._by_id[str(call.id)]
+
+    def asked_as(self, identifier: str) -> ToolCall | None:
+        """The call of this id."""
+        number = self._by_id.get(identifier)
+        return None if number is None else self._calls[number]
+
+    def run_as(self, name: str, inputs: Any) -> ToolCall | None:
+        """The call that a tool's run answers: with the same arguments, else the first of its name."""
+        named = self._by_name.get(name, {}).values()
+        return next((call for call in named if _same_arguments(call.arguments, inputs)), next(iter(named), None))
 
 
 class _Fold:
-    def __init__(self, cassette: Cassette) -> None:
-        self._cassette = cassette
+    def __init__(self, read: Excerpts) -> None:
+        self._read = read
         self._counter = StepCounter()
-        self._steps: list[Step] = []
+        self._count = 0
+        self._last: Step | None = None
         self._explicit: dict[str, list[Step]] = defaultdict(list)
         self._current: dict[str, Step] = {}
-        self._asked: dict[str, ToolCall] = {}
+        self._open_calls = _OpenCalls()
+        self._under_way: dict[str, Exchange] = {}
+        self._places: dict[str, tuple[Step, ToolCall | None]] = {}  # of exchanges under way
+        self._running: dict[int, int] = defaultdict(int)  # exchanges under way of each step
+        self._came: dict[str, int] = defaultdict(int)  # bytes of the answers under way
+        self._waiting: deque[Step] = deque()
 
-    def steps(self) -> list[Step]:
-        items: list[tuple[int, Any]] = [(note.seq, note) for note in self._cassette.notes]
-        for exchange in self._cassette.exchanges:
-            items.append((exchange.started, exchange))
-            if exchange.kind == "decision" and exchange.finished is not None:
-                items.append((exchange.finished, (exchange,)))
-        for _, item in sorted(items, key=lambda pair: pair[0]):
-            match item:
-                case Exchange(kind="decision"):
-                    self._decision(item)
-                case Exchange(kind="action"):
-                    self._action(item)
-                case (Exchange() as exchange,):
-                    self._counter.response(exchange.call, failed_response(exchange.data))
-                    self._answer(exchange)
-                case Exchange():
-                    pass
-                case note:
-                    self._note(note)
-        self._results()
-        return self._steps
+    def steps(self) -> Iterator[Step]:
+        for event in self._read.recording.events():
+            self._row(event)
+            while self._waiting and (len(self._waiting) > HELD or self._is_over(self._waiting[0])):
+                yield self._waiting.popleft()
+        yield from self._waiting
+
+    def _is_over(self, step: Step) -> bool:
+        ended = not self._running.get(step.index) and step not in self._explicit.get(step.lane, ())
+        if ended and step is not self._current.get(step.lane) and step is not self._last:
+            self._running.pop(step.index, None)
+            return True
+        return False
+
+    def _row(self, event: Event) -> None:
+        if event.call is None:
+            if event.kind in ("marker", "permission"):
+                self._note(event)
+            return
+        exchange = fold(event, self._under_way, self._read.opened)
+        if exchange is None:
+            return
+        if exchange.started == event.seq and exchange.kind == "decision":
+            self._asked(exchange, event)
+        elif exchange.started == event.seq and exchange.kind == "action":
+            self._action(exchange)
+        elif event.name == "decision/chunk":
+            self._chunk(exchange)
+        if exchange.finished == event.seq:
+            self._ended(exchange)
+        elif event.name == "meta/unknown" and exchange.call in self._places:
+            self._running[self._places[exchange.call][0].index] -= 1
+
+    def _chunk(self, exchange: Exchange) -> None:
+        """Of a long answer only its beginning is kept: more than that nobody reads."""
+        body = exchange.chunks[-1].get("body")
+        self._came[exchange.call] += len(body) if isinstance(body, str) else 1
+        if self._came[exchange.call] > KEPT:
+            exchange.chunks.pop()
+
+    def _ended(self, exchange: Exchange) -> None:
+        del self._under_way[exchange.call]
+        self._came.pop(exchange.call, None)
+        step, call = self._places.pop(exchange.call, (None, None))
+        if exchange.kind == "decision":
+            self._counter.response(exchange.call, failed_response(exchange.data))
+        if step is None:
+            return
+        if exchange.given_up is None:
+            self._running[step.index] -= 1
+        if call is not None:
+            self._result(call, exchange)
+        else:
+            self._answer(step, exchange)
 
     def _open(self, seq: int, lane: str, t: int, name: str | None = None) -> Step:
-        step = Step(len(self._steps), seq, lane, t / 1e9, name, finish=[], decisions=[], calls=[], permissions=[])
-        self._steps.append(step)
-        self._current[lane] = step
+        step = Step(self._count, seq, lane, t / 1e9, name, finish=[], decisions=[], calls=[], permissions=[])
+        self._count += 1
+        self._waiting.append(step)
+        self._current[lane] = self._last = step
         return step
 
-    def _note(self, note: Any) -> None:
-        if note.kind == "permission":
-            if step := self._current.get(note.lane):
-                step.permissions.append({"src": note.src, "seq": note.seq, **note.data})
-        elif note.src == "step":
-            begins = note.data.get("phase") == "begin"
+    def _note(self, row: Event) -> None:
+        data = self._read.opened(row)
+        if row.kind == "permission":
+            if step := self._current.get(row.lane):
+                step.permissions.append({"src": row.src, "seq": row.seq, **data})
+        elif row.src == "step":
+            begins = data.get("phase") == "begin"
             if begins:
-                outer = self._explicit[note.lane]
-                step = outer[-1] if outer else self._open(note.seq, note.lane, note.t, note.data.get("name"))
+                outer = self._explicit[row.lane]
+                step = outer[-1] if outer else self._open(row.seq, row.lane, row.t, _word(data.get("name")))
                 outer.append(step)
-            elif self._explicit[note.lane]:
-                self._explicit[note.lane].pop()
-            self._counter.marker(note.lane, begins)
+            elif self._explicit[row.lane]:
+                self._explicit[row.lane].pop()
+            self._counter.marker(row.lane, begins)
 
-    def _decision(self, exchange: Exchange) -> None:
+    def _asked(self, exchange: Exchange, row: Event) -> None:
+        """A model is asked: what came back of tools since is in its request, and it may open a step."""
+        self._results(exchange, row)
         if exchange.parent is not None:
             return
         opens = self._counter.request(exchange.lane, exchange.call, exchange.key)
@@ -126,11 +223,24 @@ class _Fold:
         step = step or (explicit[-1] if explicit else self._current[exchange.lane])
         step.decisions.append(exchange.call)
         step.attempts += 1
+        self._begun(exchange, step, None)
 
-    def _answer(self, exchange: Exchange) -> None:
-        step = next((s for s in reversed(self._steps) if exchange.call in s.decisions), None)
-        if step is None:
+    def _begun(self, exchange: Exchange, step: Step, call: ToolCall | None) -> None:
+        self._places[exchange.call] = (step, call)
+        self._running[step.index] += 1
+
+    def _results(self, exchange: Exchange, row: Event) -> None:
+        """Results that came back in a request although the door never saw their tool."""
+        fresh = exchange.start_data.get("results", ())
+        if not any(self._open_calls.asked_as(identifier) for identifier in fresh):
             return
+        for result in self._read.results(exchange.name, row.data.get("body")):
+            found = self._open_calls.asked_as(result.id)
+            if found is not None:
+                found.ran, (found.result, found.size) = "outside", self._read.cut(result.content)
+                self._open_calls.close(found)
+
+    def _answer(self, step: Step, exchange: Exchange) -> None:
         data = exchange.data
         elapsed = data.get("elapsed_ns", 0) / 1e9
         step.seconds = round((step.seconds or 0.0) + elapsed, 6)
@@ -139,62 +249,61 @@ class _Fold:
             step.error = str(data["error"].get("message"))
             return
         try:
-            body = self._cassette.readable(exchange)
+            body = self._read.answer(exchange)
         except Damaged as error:
             step.error = str(error)
             return
         decision = response_decision(exchange.name, data, body) or Decision()
         step.error = decision.error or (None if data.get("complete", True) else data.get("why", "the answer broke off"))
-        step.model = decision.model or exchange.start_data.get("gen_ai.request.model")
+        step.model = decision.model or _word(exchange.start_data.get("gen_ai.request.model"))
         step.text, step.reasoning = decision.text, decision.reasoning
         step.finish = list(decision.finish_reasons)
-        step.input_tokens = data.get("gen_ai.usage.input_tokens")
-        step.output_tokens = data.get("gen_ai.usage.output_tokens")
+        step.input_tokens = _count(data.get("gen_ai.usage.input_tokens"))
+        step.output_tokens = _count(data.get("gen_ai.usage.output_tokens"))
         for use in decision.tool_uses:
             call = ToolCall(use.id, use.name, use.arguments, "unanswered" if use.runner == "client" else use.runner)
-            self._asked[use.id] = call
             step.calls.append(call)
+            if use.runner == "client":
+                self._open_calls.add(call)
 
     def _action(self, exchange: Exchange) -> None:
-        """A tool that ran through the door: the call of the model that it answers, or one of its own."""
-        step = self._current.get(exchange.lane) or (self._steps[-1] if self._steps else None)
+        """A tool that runs through the door: the call of the model that it answers, or one of its own."""
+        step = self._current.get(exchange.lane) or self._last
         if step is None:
             step = self._open(exchange.started, exchange.lane, exchange.start_t)
             self._counter.action()
-        try:
-            inputs = self._cassette.inputs(exchange)
-        except Damaged:
-            inputs = None  # the call is found by its name; its text below says what is wrong
-        open_calls = [c for s in self._steps for c in s.calls if c.name == exchange.name and c.seq is None]
-        call = next(
-            (c for c in open_calls if _same_arguments(c.arguments, inputs)), open_calls[0] if open_calls else None
-        )
+        arguments = exchange.start_data.get("arguments", {})
+        call = self._open_calls.run_as(exchange.name, self._read.value(arguments))
         if call is None:
-            arguments = _text(self._cassette.recording, exchange.start_data.get("arguments", {}))
-            call = ToolCall(None, exchange.name, arguments, "recorded")
+            call = ToolCall(None, exchange.name, self._read.text(arguments).text, "recorded")
             step.calls.append(call)
-        call.seq, call.effect = exchange.started, exchange.effect
-        call.ran = "unknown" if exchange.finished is None else "recorded"
-        if "error" in exchange.data:
-            call.error = f"{exchange.data['error'].get('type')}: {exchange.data['error'].get('message')}"
-        elif "result" in exchange.data:
-            call.result = _text(self._cassette.recording, exchange.data["result"])
-        elif lost := exchange.data.get("unrecordable"):
-            call.error = f"its result is not in the record: {lost['type']} at {lost['path']}"
-        if "elapsed_ns" in exchange.data:
-            call.seconds = exchange.data["elapsed_ns"] / 1e9
+        else:
+            self._open_calls.close(call)
+        call.seq, call.effect, call.ran = exchange.started, exchange.effect, "unknown"
+        self._begun(exchange, step, call)
 
-    def _results(self) -> None:
-        """Results that came back in a request although the door never saw their tool."""
-        open_calls = {key: call for key, call in self._asked.items() if call.ran == "unanswered"}
-        if not open_calls:
-            return
-        for call, body, met in rebuild(self._cassette.recording):
-            ask = read_request(self._cassette.by_call[call].name, body) if met else None
-            for result in ask.tool_results if ask else ():
-                if result.id in open_calls:
-                    found = open_calls.pop(result.id)
-                    found.ran, found.result = "outside", result.content
+    def _result(self, call: ToolCall, exchange: Exchange) -> None:
+        """How the run of a tool ended."""
+        data = exchange.data
+        call.ran = "recorded"
+        if "error" in data:
+            call.error = f"{data['error'].get('type')}: {data['error'].get('message')}"
+        elif "result" in data:
+            call.result, call.size = self._read.text(data["result"])
+        elif lost := data.get("unrecordable"):
+            call.error = f"its result is not in the record: {lost['type']} at {lost['path']}"
+        if "elapsed_ns" in data:
+            call.seconds = data["elapsed_ns"] / 1e9
+
+
+def _word(value: Any) -> str | None:
+    """A name that an agent or a provider gave: as text, whatever it was."""
+    return None if value is None else str(value)
+
+
+def _count(value: Any) -> int | None:
+    """A count that a provider gave, where it is one."""
+    return value if isinstance(value, int) else None
 
 
 def _same_arguments(text: str, inputs: Any) -> bool:
@@ -202,13 +311,3 @@ def _same_arguments(text: str, inputs: Any) -> bool:
         return bool(msgspec.json.decode(text.encode()) == inputs)
     except (msgspec.DecodeError, UnicodeEncodeError):
         return False
-
-
-def _text(recording: Recording, form: Any) -> str:
-    """A recorded value as text: its own where it is one, else JSON as the record has it, with its escapes."""
-    try:
-        data, _ = recording.encoded(form)
-    except Damaged as error:
-        return f"({error})"
-    value = msgspec.json.decode(data)
-    return value if isinstance(value, str) else data.decode("utf-8")

@@ -13,8 +13,8 @@ from typing import Any
 
 from worldline.engine import clock
 from worldline.engine.assembled import Assembled, Piece, without_spelled
-from worldline.engine.content import Content
 from worldline.engine.recorder import Recorder
+from worldline.store import layout
 
 ROW_BYTES = 16 * 1024
 ROW_PIECES = 1000
@@ -25,8 +25,9 @@ KEPT = 8 << 20  # bytes of a body that stay in memory for those who read it whol
 class BodyRecorder:
     """Records one body of one call."""
 
-    def __init__(self, recorder: Recorder, keys: Mapping[str, Any], lane: str) -> None:
+    def __init__(self, recorder: Recorder, keys: Mapping[str, Any], lane: str, tier: str = layout.ORDINARY) -> None:
         self._recorder = recorder
+        self._tier = tier
         self._keys = keys
         self._lane = lane
         self._assembled = Assembled(recorder.vault)
@@ -48,7 +49,8 @@ class BodyRecorder:
         self._encoded: list[tuple[bytes, bool]] = []  # a compressed body, held until it can be looked into
         self._decoded: bytes | None = None
         self.replaced = False
-        self._withheld = recorder.commitment() if recorder.spec.capture == "refs" else None
+        self._withheld = None if recorder.keep.keeps else recorder.keep.commitment()
+        self._lost = 0  # bytes that came past a bound of the recording
 
     def encoded_as(self, encoding: str) -> None:
         """The body that will come is compressed in this way. Raises `SecretFound` for one nobody can look into."""
@@ -111,15 +113,23 @@ class BodyRecorder:
 
     def _write(self, now: int) -> None:
         while self._pending:
+            if not self._recorder.keep.keeps:
+                self._lose()
+                return
             taken = _cut(self._pending, ROW_BYTES)
             if taken == 0:
                 return
             data, pieces = self._row(taken)
-            self._recorder.append(
-                "decision", "chunk", self._keys, {"body": Content.text(data), "pieces": pieces}, self._lane
-            )
+            body = self._recorder.keep.text(data, self._tier)
+            self._recorder.append("decision", "chunk", self._keys, {"body": body, "pieces": pieces}, self._lane)
             self._rows += 1
         self._last_row = now
+
+    def _lose(self) -> None:
+        """What came past the recording's bound is counted, not kept."""
+        self._lost += len(self._pending)
+        self._pending.clear()
+        self._pieces.clear()
 
     def _row(self, taken: int) -> tuple[bytes, list[list[int]]]:
         """The next `taken` pending bytes, and the pieces that end in them. A piece counts all its bytes."""
@@ -168,13 +178,18 @@ class BodyRecorder:
         fields: dict[str, Any] = {}
         if self._rows or len(self._pending) > ROW_BYTES:
             self._write(clock.monotonic_ns())
+        if self._pending and not self._recorder.keep.keeps:
+            self._lose()
         if self._pending:
             data, pieces = self._row(len(self._pending))
-            fields = {"body": Content.text(data), "pieces": pieces}
+            fields = {"body": self._recorder.keep.text(data, self._tier), "pieces": pieces}
+        if self._lost:
+            fields["body_lost"] = self._lost
+        elif self._tier == layout.ORDINARY:
+            fields["body_sha256"] = self._digest.hexdigest()
         return {
             **fields,
             "body_size": self.size,
-            "body_sha256": self._digest.hexdigest(),
             "body_pieces": self._count,
             "first_ns": self._first,
             **({"decoded": self.encoding} if self.replaced else {}),

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+CHECKPOINT = ("checkpoint_id", "parent_checkpoint_ids", "branch_id", "snapshot_id", "created_from_step")
+
 
 class StepCounter:
     """Counts steps as `engine.steps` folds them: one per decision with its retries, or one per explicit marker."""
@@ -56,13 +58,16 @@ class Tally:
         self.tokens = {"input": 0, "output": 0}
         self.samples = 0
         self.losses: list[str] = []
+        self.checkpoints: list[dict[str, Any]] = []  # the nodes of the manifest's `checkpoint_dag`
         self.unrecordable: Counter[str] = Counter()
         self.recorded: Counter[str] = Counter()
         self._asked: dict[str, str] = {}  # tool call id -> tool name
         self._answered: set[str] = set()
         self._nested: set[str] = set()
 
-    def add(self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    def add(
+        self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any], seq: int = 0
+    ) -> None:
         """Count one row."""
         match kind, src:
             case "decision", "request":
@@ -78,6 +83,8 @@ class Tally:
                 self.samples += 1
             case "marker", "step":
                 self.counter.marker(lane, data.get("phase") == "begin")
+            case "snapshot_ref", "checkpoint":
+                self.checkpoints.append({**{name: data.get(name) for name in CHECKPOINT}, "seq": seq})
             case "meta", "loss":
                 self.losses.append(str(data.get("what")))
 

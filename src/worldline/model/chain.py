@@ -5,6 +5,9 @@ left is the template. Joining gives back the exact bytes. Each array is a chain:
 
     c_0 = 32 zero bytes        c_i = SHA256(0x05 | c_{i-1} | SHA256(e_i))
 
+Where the bodies are restricted content every hash is keyed with the tier's key, and the form says `"tier"`: then
+`c_i = SHA256(0x05 | key | c_{i-1} | SHA256(e_i))`, and `context_hash` is HMAC-SHA256.
+
 A request names the longest prefix that an earlier request had, and adds the rest. An element that stands elsewhere
 already (a moved cache marker changes its neighbours, not it) is named by where it stands, never stored again.
 """
@@ -12,13 +15,17 @@ already (a moved cache marker changes its neighbours, not it) is named by where 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import re
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from worldline.model.fields import is_element
+
 ROOT = bytes(32)
+MOST_BODY = 1 << 30  # bytes of a request that is rebuilt
 _SPACE = re.compile(rb"[ \t\n\r]*")
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _object_of_raw = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -40,6 +47,15 @@ class Cut(msgspec.Struct, frozen=True):
 
     template: bytes
     arrays: tuple[Array, ...]
+
+    @property
+    def size(self) -> int:
+        """The size of the body, in bytes."""
+        gaps = sum(
+            len(first) + len(last) + len(gap) * max(0, len(elements) - 1)
+            for (first, gap, last), elements in ((array.between, array.elements) for array in self.arrays)
+        )
+        return len(self.template) + gaps + sum(len(element) for array in self.arrays for element in array.elements)
 
     def join(self) -> bytes:
         """The exact bytes of the body."""
@@ -113,20 +129,24 @@ def _skip(text: bytes, position: int, mark: bytes = b"") -> int:
     return _skip(text, position + 1)
 
 
-def follow(c: bytes, element: bytes) -> bytes:
+def follow(c: bytes, element: bytes, key: bytes = b"") -> bytes:
     """The chain's next value."""
-    return hashlib.sha256(b"\x05" + c + hashlib.sha256(element).digest()).digest()
+    return hashlib.sha256(b"\x05" + key + c + hashlib.sha256(element).digest()).digest()
 
 
-def context_hash(body: bytes) -> str:
-    """The hash that a request row carries and that a rebuilt request must meet: SHA-256 of the recorded bytes."""
-    return hashlib.sha256(body).hexdigest()
+def context_hash(body: bytes, key: bytes = b"") -> str:
+    """The hash that a request row carries and that a rebuilt request must meet: over the recorded bytes, in hex."""
+    return hmac.new(key, body, hashlib.sha256).hexdigest() if key else hashlib.sha256(body).hexdigest()
 
 
 class ContextWriter:
-    """Encodes bodies for request rows, each against all it encoded before. Not thread-safe: the log's lock holds."""
+    """Encodes bodies for request rows, each against all it encoded before. Not thread-safe: the log's lock holds.
 
-    def __init__(self) -> None:
+    `key` is the restricted tier's where the bodies belong to it.
+    """
+
+    def __init__(self, key: bytes = b"") -> None:
+        self._key = key
         self._known: set[bytes] = set()
         self._stored: dict[bytes, list[Any]] = {}
 
@@ -141,14 +161,14 @@ class ContextWriter:
         for index, array in enumerate(parts.arrays):
             c, known = ROOT, 0
             for element in array.elements:
-                after = follow(c, element)
+                after = follow(c, element, self._key)
                 if after not in self._known:
                     break
                 c, known = after, known + 1
             base = [c.hex(), known] if known else None
             add: list[Any] = []
             for element in array.elements[known:]:
-                c = follow(c, element)
+                c = follow(c, element, self._key)
                 self._known.add(c)
                 add.append(self._place(element, call, index, len(add)))
             form = {"name": array.name, "at": array.at, "base": base, "add": add}
@@ -156,7 +176,14 @@ class ContextWriter:
                 form["between"] = [gap.decode("ascii") for gap in array.between]
             arrays.append(form)
         template = self._place(parts.template, call, TEMPLATE, 0)
-        return {"context_hash": context_hash(body), "size": len(body), "template": template, "arrays": arrays}
+        tier = {"tier": "restricted"} if self._key else {}
+        return {
+            "context_hash": context_hash(body, self._key),
+            "size": len(body),
+            **tier,
+            "template": template,
+            "arrays": arrays,
+        }
 
     def _place(self, text: bytes, call: str, array: int, index: int) -> Any:
         digest = hashlib.sha256(text).digest()
@@ -171,10 +198,11 @@ class ContextReader:
     """Rebuilds bodies from request rows, fed in the order of the log.
 
     `load` turns a text as the row carries it (a string, `$b64`, a blob) into bytes; `load_add` does so for an array's
-    whole `add` list.
+    whole `add` list; `key` is the restricted tier's, None where it is not at hand.
     """
 
-    def __init__(self, load: Callable[[Any], bytes], load_add: Callable[[Any], list[Any]]) -> None:
+    def __init__(self, load: Callable[[Any], bytes], load_add: Callable[[Any], Any], key: bytes | None = None) -> None:
+        self._key = key
         self._load = load
         self._load_add = load_add
         self._nodes: dict[bytes, tuple[bytes, bytes]] = {}
@@ -182,19 +210,35 @@ class ContextReader:
 
     def rebuild(self, call: str, form: dict[str, Any]) -> bytes:
         """The exact body that `call` sent. Raises `ValueError` where the form names what no row before it had."""
-        arrays = []
+        arrays, key, size = [], self.key_of(form), 0
         for index, array in enumerate(form["arrays"]):
             c, known = (bytes.fromhex(array["base"][0]), array["base"][1]) if array["base"] else (ROOT, 0)
-            elements = self._prefix(c, known)
-            for place, text in enumerate(self._load_add(array["add"])):
+            elements, added = self._prefix(c, known), self._load_add(array["add"])
+            if not (isinstance(added, list) and all(map(is_element, added))):
+                raise ValueError("what a request adds is no list of texts")
+            for place, text in enumerate(added):
                 element = self._text(call, index, place, text)
-                after = follow(c, element)
+                size += len(element)
+                if size > MOST_BODY:  # few texts can be named very often
+                    raise ValueError(f"a request of over {MOST_BODY:,} bytes")
+                after = follow(c, element, key)
                 self._nodes.setdefault(after, (c, element))
                 c = after
                 elements.append(element)
             gaps = [gap.encode("ascii") for gap in array.get("between", ("", ",", ""))]
             arrays.append(Array(array["name"], array["at"], (gaps[0], gaps[1], gaps[2]), tuple(elements)))
-        return Cut(self._text(call, TEMPLATE, 0, form["template"]), tuple(arrays)).join()
+        parts = Cut(self._text(call, TEMPLATE, 0, form["template"]), tuple(arrays))
+        if parts.size > MOST_BODY:
+            raise ValueError(f"a request of {parts.size:,} bytes is over {MOST_BODY:,}")
+        return parts.join()
+
+    def key_of(self, form: dict[str, Any]) -> bytes:
+        """What a form's hashes are keyed with. Raises `ValueError` where that is not at hand."""
+        if form.get("tier") is None:
+            return b""
+        if not self._key:
+            raise ValueError("the body is restricted content, and the tier's key is not here")
+        return self._key
 
     def _prefix(self, c: bytes, known: int) -> list[bytes]:
         elements = []

@@ -19,8 +19,11 @@ import msgspec
 GENESIS = bytes(32)
 SUFFIX = 73  # ,"h":" + 64 hex + "} + LF
 MAX_ROW = 64 * 1024
+DEEPEST = 256  # levels of a row's JSON: what values nest deeper stands in a content
+_LARGEST = (1 << 63) - 1
 KINDS = ("action", "observation", "decision", "permission", "marker", "snapshot_ref", "meta")
 _HASH = re.compile(rb"[0-9a-f]{64}")
+_TEXTS = ("call", "key", "mode", "effect", "parent_id", "action_id", "idempotency_key")  # keys that are texts
 _FIXED = frozenset({"seq", "t", "dt", "sync", "kind", "src", "v", "lane", "data", "h"})
 
 encode_json = msgspec.json.Encoder().encode
@@ -102,6 +105,8 @@ def read(raw: bytes) -> Event:
         fields = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"not a row: {error}") from None
+    if raw.count(b"[") + raw.count(b"{") > DEEPEST and _deep(fields):
+        raise ValueError(f"not a row: it nests over {DEEPEST} levels deep")
     try:
         return Event(
             seq=_of(int, fields["seq"]),
@@ -112,7 +117,7 @@ def read(raw: bytes) -> Event:
             v=_of(int, fields["v"]),
             lane=_of(str, fields["lane"]),
             data=_of(dict, fields["data"]),
-            keys={key: value for key, value in fields.items() if key not in _FIXED},
+            keys=_keys(fields),
             sync=_sync(fields.get("sync")),
             h=_of(str, fields["h"]),
             raw=raw,
@@ -124,7 +129,29 @@ def read(raw: bytes) -> Event:
 def _of(kind: type[Any], value: Any) -> Any:
     if type(value) is not kind:
         raise TypeError(f"{value!r:.40} is no {kind.__name__}")
+    if kind is int and not 0 <= value <= _LARGEST:
+        raise TypeError(f"{value!r:.40} is no count and no time")
     return value
+
+
+def _keys(fields: dict[str, Any]) -> dict[str, Any]:
+    for name in _TEXTS:
+        if name in fields:
+            _of(str, fields[name])
+    return {key: value for key, value in fields.items() if key not in _FIXED}
+
+
+def _deep(value: Any) -> bool:
+    """Whether a value nests deeper than a row may; without recursion."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for item in level
+            if isinstance(item, dict | list)
+            for inner in (item.values() if isinstance(item, dict) else item)
+        ]
+    return bool(level)
 
 
 def _sync(value: Any) -> tuple[int, str] | None:

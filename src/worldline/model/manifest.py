@@ -17,16 +17,19 @@ from typing import Any
 import msgspec
 
 from worldline.model.events import encode_json
+from worldline.model.holds import is_counts, is_hash, is_size, is_text, is_texts
 from worldline.model.ids import is_id
 
 FORMAT = "worldline/1"
 READABLE = (FORMAT, "worldline/0")  # for ever: a format that was frozen once is never taken out
 DISPOSITIONS = ("captured", "captured-restricted", "redacted", "not-provided")
+TIERS = ("ordinary", "restricted")
+MOST_BYTES = 64 << 20  # of a manifest's line
 _SEAL = b',"seal":"'
 _SUFFIX = len(_SEAL) + 64 + 2  # the hash, then "}
-_HASH = re.compile(r"[0-9a-f]{64}")
-_RESULT = re.compile(r"[^/\\\0.][^/\\\0]*\.json")
-_CHUNK = re.compile(r"[0-9]{6,}\.jsonl")
+_RESULT = re.compile(r"[^/\\\0-\x1f\x7f.][^/\\\0-\x1f\x7f]*\.json")
+_LONGEST_NAME = 255  # bytes of a file's name
+_CHUNK = re.compile(r"[0-9]{6,20}\.jsonl")
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +84,8 @@ def seal(manifest: Manifest) -> bytes:
 
 def unseal(line: bytes) -> tuple[Manifest, str]:
     """The manifest of a line and its seal. Raises `ValueError` where the seal does not fit, or it cannot be one."""
+    if len(line) > MOST_BYTES:
+        raise ValueError(f"over {MOST_BYTES:,} bytes are no manifest")
     text = line.removesuffix(b"\n")
     before, suffix = text[:-_SUFFIX], text[-_SUFFIX:]
     if not suffix.startswith(_SEAL) or suffix != _SEAL + _digest(before).encode("ascii") + b'"}' or line == text:
@@ -103,44 +108,58 @@ def unbound(manifest: Manifest) -> Iterator[tuple[str, str]]:
         if not is_id(getattr(manifest, name), prefix):
             yield name, "not such an id"
     for name in ("head", "root", "header"):
-        if not _is_hash(getattr(manifest, name)):
+        if not is_hash(getattr(manifest, name)):
             yield name, "not a hash in lower-case hex"
+    if manifest.parent is None and manifest.genesis not in (None, manifest.header):
+        yield "genesis", "without a parent it is the run's own header"
+    for name in ("rows", "bytes", "sealed_at"):
+        if not is_size(getattr(manifest, name)):
+            yield name, "no count and no time"
     if manifest.rows < 1:
         yield "rows", "a log has at least its header"
     result = manifest.result
-    if not (_is_text(result.get("name")) and _RESULT.fullmatch(result["name"]) and _is_text(result.get("publish"))):
+    if not (_is_result(result.get("name")) and is_text(result.get("publish"))):
         yield "result", "its name is no plain file name"
-    if not (_is_size(result.get("size")) and _is_hash(result.get("sha256"))):
+    if not (is_size(result.get("size")) and is_hash(result.get("sha256"))):
         yield "result", "not a size and a hash"
     chunks, blobs, torn = manifest.chunks, manifest.blobs, manifest.torn
-    if not all(len(c) == 3 and _is_text(c[0]) and _is_size(c[1]) and _is_hash(c[2]) for c in chunks):
+    if not all(len(c) == 3 and is_text(c[0]) and is_size(c[1]) and is_hash(c[2]) for c in chunks):
         yield "chunks", "not name, size and hash"
     elif not all(_CHUNK.fullmatch(chunk[0]) for chunk in chunks) or not _ascends(chunks):
         yield "chunks", "not numbered"
     elif sum(chunk[1] for chunk in chunks) != manifest.bytes:
         yield "chunks", f"together not the {manifest.bytes:,} bytes of the log"
-    if not all(len(b) == 5 and _is_hash(b[0]) and _is_size(b[1]) and all(map(_is_text, b[2:])) for b in blobs):
+    if not all(
+        len(b) == 5 and is_hash(b[0]) and is_size(b[1]) and all(map(is_text, b[2:])) and b[3] in TIERS for b in blobs
+    ):
         yield "blobs", "not name, size, type, tier and disposition"
     elif not _ascends(blobs):
         yield "blobs", "not sorted, or one twice"
-    if torn is not None and not (_is_size(torn.get("size")) and _is_hash(torn.get("sha256"))):
+    if torn is not None and not (is_size(torn.get("size")) and is_hash(torn.get("sha256"))):
         yield "torn", "not a size and a hash"
+    if not _is_coverage(manifest.coverage):
+        yield "coverage", "not counts by channel"
+    if not is_texts(manifest.secrets.get("labels", [])):
+        yield "secrets", "its labels are no texts"
+    if not all(seconds is None or is_size(seconds) for seconds in (manifest.retention or {}).values()):
+        yield "retention", "not seconds by tier"
+
+
+def _is_result(name: Any) -> bool:
+    return is_text(name) and _RESULT.fullmatch(name) is not None and len(name.encode("utf-8")) <= _LONGEST_NAME
+
+
+def _is_coverage(coverage: dict[str, Any]) -> bool:
+    """Whether the channels that readers know are mappings, and count what they count."""
+    known = [coverage.get(channel, {}) for channel in ("decision", "tools", "samples")]
+    if not all(isinstance(channel, dict) for channel in known):
+        return False
+    tools = (known[1].get(kind, {}) for kind in ("recorded", "outside", "unrecordable"))
+    return all(map(is_counts, tools)) and is_texts(coverage.get("losses", []))
 
 
 def _ascends(table: list[list[Any]]) -> bool:
     return all(before[0] < after[0] for before, after in pairwise(table))
-
-
-def _is_hash(value: Any) -> bool:
-    return isinstance(value, str) and _HASH.fullmatch(value) is not None
-
-
-def _is_size(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
 
 
 def _digest(before: bytes) -> str:

@@ -19,7 +19,7 @@ _Data = dict[str, Any]
 
 def header(event: Event) -> Event:
     """The header row, its data as `worldline/1` has it; `raw` and `h` stay those that were written."""
-    upcast = _HEADERS.get(event.data.get("format", FORMAT))
+    upcast = _HEADERS.get(str(event.data.get("format", FORMAT)))
     return event if upcast is None else msgspec.structs.replace(event, data=upcast(event.data))
 
 
@@ -30,7 +30,7 @@ def manifest(old: Manifest) -> Manifest:
 
 
 def _header_0(data: _Data) -> _Data:
-    secrets = {"policy": "redact", "shapes": 0, **data.get("secrets", {})}
+    secrets = {"policy": "redact", "shapes": 0, **(data.get("secrets") or {})}
     return {"continues": None, "origin": None, **data, "secrets": secrets}
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from typing import Any, cast
+from typing import Any
 
 from worldline.errors import ValueRefused
 
@@ -138,16 +138,23 @@ def step(key: str) -> str:
 
 
 def restore(value: Any) -> Any:
-    """Undo `plain`."""
+    """Undo `plain`. Raises `ValueError` for what `plain` never gives."""
+    try:
+        return _restored(value)
+    except (KeyError, TypeError, OverflowError, RecursionError) as error:
+        raise ValueError(f"no value as it is written: {error!r:.80}") from None
+
+
+def _restored(value: Any) -> Any:
     if isinstance(value, list):
-        return [restore(item) for item in value]
+        return [_restored(item) for item in value]
     if not isinstance(value, dict):
         return value
     if len(value) == 1:
         ((key, item),) = value.items()
         if key[:1] == "$" and key[:2] != "$$":
             return _unescape(key, item)
-    return {key[1:] if key[:1] == "$" else key: restore(item) for key, item in value.items()}
+    return {key[1:] if key[:1] == "$" else key: _restored(item) for key, item in value.items()}
 
 
 def _unescape(key: str, item: Any) -> Any:
@@ -161,10 +168,10 @@ def _unescape(key: str, item: Any) -> Any:
         case "$wtf8":
             return base64.b64decode(item).decode("utf-8", "surrogatepass")
         case "$tuple":
-            return tuple(restore(part) for part in item)
+            return tuple(_restored(part) for part in item)
         case "$items":
-            return {restore(name): restore(part) for name, part in item}
-    return {key: restore(item)}
+            return {_restored(name): _restored(part) for name, part in item}
+    return {key: _restored(item)}
 
 
 def flatten(value: Any) -> list[Any]:
@@ -210,16 +217,20 @@ def _container(item: Any, indices: list[int]) -> list[Any]:
 
 
 def unflatten(nodes: list[Any]) -> Any:
-    """Undo `flatten`."""
-    built: list[Any] = []
-    for tag, content in nodes:
-        match tag:
-            case "v":
-                built.append(restore(content))
-            case "a":
-                built.append([built[index] for index in content])
-            case "t":
-                built.append(tuple(built[index] for index in content))
-            case _:
-                built.append({restore(key): built[index] for key, index in content})
-    return cast(Any, built[-1])
+    """Undo `flatten`. Raises `ValueError` for what it never gives: a node that is nobody's child, or two nodes'."""
+    built: dict[int, Any] = {}
+    try:
+        for number, (tag, content) in enumerate(nodes):
+            match tag:
+                case "v":
+                    built[number] = _restored(content)
+                case "a":
+                    built[number] = [built.pop(index) for index in content]
+                case "t":
+                    built[number] = tuple(built.pop(index) for index in content)
+                case _:
+                    built[number] = {_restored(key): built.pop(index) for key, index in content}
+        (root,) = built.values()
+    except (KeyError, TypeError, OverflowError, RecursionError) as error:
+        raise ValueError(f"no flat value as it is written: {error!r:.80}") from None
+    return root

@@ -28,12 +28,14 @@ from worldline.errors import NoRunInContext, UsageError
 from worldline.seams.environment import WORLDLINE_URL, child_environment
 from worldline.seams.lanes import in_lane, lane
 from worldline.seams.remote import RemoteBoundary
+from worldline.store.recording import DEEP, JSON
 
 P = ParamSpec("P")
 R = TypeVar("R")
 PERMISSIONS = ("requested", "granted", "denied", "auto_approved", "escalated", "revoked")
 LONGEST_WORD = 200
 _SOURCE = re.compile(r"[a-z][a-z0-9_]{0,40}")
+_MEDIA_TYPE = re.compile(r"[a-z]{1,40}/[a-z0-9.+-]{1,80}")
 
 _current: ContextVar[ActiveRun | None] = ContextVar("worldline_run", default=None)
 _open: list[ActiveRun] = []
@@ -111,14 +113,16 @@ class ActiveRun:
         """The environment for a child process of this run: its model calls and tools are recorded, or served."""
         return child_environment(os.environ, self.url, self.proxy.__getitem__)
 
-    def observe(self, value: Any, *, src: str, name: str | None = None) -> None:
-        """Record something that the agent saw: `src` says what kind (`terminal`, `file`, `window` ...).
+    def observe(self, value: Any, *, src: str, name: str | None = None, media_type: str | None = None) -> None:
+        """Record something that the agent saw: `src` says what kind (`terminal`, `file`, `screenshot` ...).
 
-        Raises `ValueRefused` for a value that no record can carry.
+        With a `media_type` (`image/png`) `value` is the bytes of a file, kept as they are. Raises `ValueRefused` for a
+        value that no record can carry.
         """
         if not _SOURCE.fullmatch(src):
             raise UsageError(f"an observation's src is a lower-case word, not {src!r}", src=src)
-        self.boundary.note("observation", src, lane(), {}, {"name": name, "value": Content.of(value)})
+        content = Content.of(value) if media_type is None else _file(value, media_type)
+        self.boundary.note("observation", src, lane(), {}, {"name": name, "value": content})
 
     def permission(self, src: str, capability: str, **facts: Any) -> None:
         """Record a permission event: `src` is one of `PERMISSIONS`; `facts` are plain data (who, why, policy)."""
@@ -189,6 +193,15 @@ class ActiveRun:
         from worldline.seams.wire.transport import twin
 
         return twin(self, inner)
+
+
+def _file(value: Any, media_type: str) -> Content:
+    """The bytes of a file as they are kept. Raises `UsageError` for what is none."""
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise UsageError(f"with a media_type the value is bytes, not {type(value).__name__}")
+    if not _MEDIA_TYPE.fullmatch(media_type) or media_type in (JSON, DEEP):
+        raise UsageError(f"no media type of a file: {media_type!r}; write it like image/png", name=media_type)
+    return Content(bytes(value), media_type)
 
 
 def _finite(reward: Any) -> float:

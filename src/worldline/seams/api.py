@@ -22,7 +22,7 @@ from worldline.engine import boundary as doors
 from worldline.engine import clock
 from worldline.engine.boundary import Call, inside
 from worldline.engine.content import Content
-from worldline.engine.recorder import Spec
+from worldline.engine.spec import RecordingSpec, Spec
 from worldline.engine.threads import in_thread
 from worldline.errors import JoinError, UsageError, ValueRefused
 from worldline.model import values
@@ -53,8 +53,8 @@ class record:
 
     Under `worldline record -- CMD` or a replay it *joins* that run and opens no second. `store` is a directory (default
     `.worldline/runs`); `secrets` are values that must never be written (a mapping labels them); `capture` is `full` or
-    `refs`; `policy` is `redact` or `stop`. Raises what opening raises. An exception that leaves the block is the run's
-    outcome and goes on; the recording is complete all the same.
+    `refs`; `policy` is `redact` or `stop`; `spec` declares bounds, tiers and retention. Raises what opening raises. An
+    exception that leaves the block is the run's outcome and goes on; the recording is complete all the same.
     """
 
     def __init__(
@@ -67,6 +67,7 @@ class record:
         policy: str = "redact",
         session: str | None = None,
         agent: Mapping[str, Any] | None = None,
+        spec: RecordingSpec | None = None,
     ) -> None:
         if capture not in CAPTURES or policy not in POLICIES:
             raise UsageError(
@@ -83,6 +84,7 @@ class record:
             policy=policy,
             session=session,
             agent=values.plain(dict(agent or {})),
+            recording=spec,
             origin="pytest" if "PYTEST_CURRENT_TEST" in os.environ else None,
         )
         self._stack = ExitStack()
@@ -277,10 +279,10 @@ def lane(name: str) -> AbstractContextManager[None]:
     return in_lane(name)
 
 
-def observe(value: Any, *, src: str, name: str | None = None) -> None:
+def observe(value: Any, *, src: str, name: str | None = None, media_type: str | None = None) -> None:
     """Record something that the agent saw (`ActiveRun.observe`); nothing happens without a run."""
     if (run := current()) is not None:
-        run.observe(value, src=src, name=name)
+        run.observe(value, src=src, name=name, media_type=media_type)
 
 
 def permission(src: str, capability: str, **facts: Any) -> None:

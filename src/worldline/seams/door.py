@@ -20,7 +20,7 @@ from worldline.engine.content import Content
 from worldline.engine.threads import in_thread
 from worldline.errors import UsageError, WorldlineError
 from worldline.seams.way_out import WayOut
-from worldline.store.recording import JSON
+from worldline.store.recording import DEEP, JSON
 
 
 class Door:
@@ -111,13 +111,20 @@ def unpack_call(packed: Mapping[str, Any]) -> Call:
 
 
 def pack_content(content: Content | None) -> dict[str, str] | None:
-    """Encoded JSON as the door's JSON carries it."""
-    return None if content is None else {"text": content.data.decode("utf-8"), "type": content.media_type}
+    """A content as the door's JSON carries it: JSON as text, files as base64."""
+    if content is None:
+        return None
+    if content.media_type in (JSON, DEEP):
+        return {"text": content.data.decode("utf-8"), "type": content.media_type}
+    return {"b64": base64.b64encode(content.data).decode("ascii"), "type": content.media_type}
 
 
 def unpack_content(packed: Mapping[str, str] | None) -> Content | None:
     """Undo `pack_content`."""
-    return None if packed is None else Content(packed["text"].encode("utf-8"), packed.get("type", JSON))
+    if packed is None:
+        return None
+    data = base64.b64decode(packed["b64"]) if "b64" in packed else packed["text"].encode("utf-8")
+    return Content(data, packed.get("type", JSON))
 
 
 def pack_fields(data: Mapping[str, Any]) -> dict[str, Any]:

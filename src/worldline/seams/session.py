@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from worldline.engine.boundary import RecordBoundary
-from worldline.engine.recorder import Recorder, Spec
+from worldline.engine.recorder import Recorder
 from worldline.engine.replay import ReplayBoundary, ReplayReport, placeholder, resolve_secrets
+from worldline.engine.spec import Spec
 from worldline.seams.door import Door
 from worldline.seams.environment import PROVIDERS, child_environment, recorded_environment, upstreams
 from worldline.seams.wire.proxy import Proxy

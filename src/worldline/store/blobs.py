@@ -88,7 +88,7 @@ class BlobStore:
         parts = (content,) if isinstance(content, bytes) else content
         folder = self._attempt / layout.BLOBS / tier
         layout.make_private(folder)
-        digest, size = naming(tier, self._tier_key() if tier == layout.RESTRICTED else None), 0
+        digest, size = naming(tier, self.tier_key() if tier == layout.RESTRICTED else None), 0
         temporary = folder / f".{os.getpid()}-{id(parts):x}.tmp"
         temporary.unlink(missing_ok=True)
         descriptor = layout.create(temporary)
@@ -121,21 +121,22 @@ class BlobStore:
         layout.sync_directory(path.parent)
         self.bytes += blob.size
 
-    def _tier_key(self) -> bytes:
+    def tier_key(self) -> bytes:
+        """The key of the restricted tier, durable in it before anything is named by it."""
         if self._key is None:
+            layout.make_private(layout.tier_key_path(self._attempt).parent)
             self._key = self._new_key()
             layout.write_durable(layout.tier_key_path(self._attempt), self._key)
         return self._key
 
     def keyed(self, text: str) -> str:
         """A digest (hex) of text that a restricted content stands behind, under the tier's key."""
-        layout.make_private(self._attempt / layout.BLOBS / layout.RESTRICTED)
-        return keyed(text, self._tier_key())
+        return keyed(text, self.tier_key())
 
 
 def keyed(text: str, key: bytes) -> str:
-    """`HMAC-SHA256(key, text)` in hex: what a row carries in place of a digest of restricted content."""
-    return hmac.new(key, text.encode("utf-8"), hashlib.sha256).hexdigest()
+    """The first 128 bits of `HMAC-SHA256(key, text)` in hex: what a row carries in place of a key of its content."""
+    return hmac.new(key, text.encode("utf-8"), hashlib.sha256).hexdigest()[:32]
 
 
 def _same(shared: Path, temporary: Path) -> bool:
@@ -178,12 +179,17 @@ def sweep_pool(pool: Path) -> int:
     return freed
 
 
-def stream_blob(attempt: Path, reference: dict[str, Any], step: int = 1 << 20) -> Iterator[bytes]:
-    """The bytes of a blob in parts of `step`; raises `Damaged` where it is missing or, at the end, not its name's."""
+def blob_file(attempt: Path, reference: dict[str, Any]) -> Path:
+    """Where a blob stands that a row or a manifest names. Raises `Damaged` for what is no name or no tier."""
     name, tier = reference["name"], reference.get("tier", layout.ORDINARY)
     if tier not in layout.TIERS or not isinstance(name, str) or not _NAME.fullmatch(name):
         raise Damaged(f"not a blob's name: {name!r:.80}", blob=name)
-    path = layout.blob_path(attempt, tier, name)
+    return layout.blob_path(attempt, tier, name)
+
+
+def stream_blob(attempt: Path, reference: dict[str, Any], step: int = 1 << 20) -> Iterator[bytes]:
+    """The bytes of a blob in parts of `step`; raises `Damaged` where it is missing or, at the end, not its name's."""
+    name, tier, path = reference["name"], reference.get("tier", layout.ORDINARY), blob_file(attempt, reference)
     if not path.is_file():
         raise Damaged(f"the blob {name[:12]} is missing", file=str(path), blob=name, state="missing")
     digest = naming(tier, read_tier_key(attempt))

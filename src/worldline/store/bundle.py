@@ -1,48 +1,66 @@
-"""Packing: a sealed attempt becomes one `.skn` file that any ZIP tool opens.
+"""Packing: a sealed recording becomes one `.skn` file that any ZIP tool opens.
 
 The log is one deflated entry with a full flush at row borders every 256 KiB, so that one block can be inflated alone.
-Images are stored, other contents deflated. Index, manifest and container come last: one read of the tail paints the
-first screen. The file is written under a temporary name, synced, and linked into place; nothing is overwritten.
+Pictures are stored, other contents deflated. Index, manifest and container come last: one read of the tail paints the
+first screen. The file is written under a temporary name, synced, and moved into place; nothing is overwritten.
+
+What is derived from the log (`decisions.jsonl`, `network.jsonl`, thumbnails) is made by the caller's functions: it
+knows how to read what the store only keeps.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from worldline.errors import Ineligible, UsageError
 from worldline.model.events import encode_json
-from worldline.store import container, layout
-from worldline.store.blobs import stream_blob
-from worldline.store.container import DEFLATED, EVENTS, INDEX, MANIFEST, STORED, Container, Entry, resource_name
-from worldline.store.index import BLOCK_BYTES, IndexBuilder
+from worldline.store import availability, layout
+from worldline.store.container import DEFLATED, EVENTS, EXPIRY, INDEX, MANIFEST, TIER_KEY, resource_name
+from worldline.store.container_writer import LEVEL, ContainerWriter
+from worldline.store.index import IndexBuilder
+from worldline.store.packed import PackedRecording
+from worldline.store.pictures import PICTURES, pixels_only, thumb_name
 from worldline.store.recording import Recording
 from worldline.store.rows import RowReader
+from worldline.store.snapshots import CHECKPOINT, Snapshots
 from worldline.store.verify import verify
 
-LEVEL = 1  # as fast as the log can be read; text of agents deflates well at any level
-_PICTURES = frozenset({"png", "webp", "jpeg"})
+MOST_PICTURE_BYTES = 64 << 20  # of a picture that a thumbnail is made of
+Exporter = Callable[[Recording], Iterator[bytes]]
+Watch = Callable[[int], None]
 
 
 class Packed(NamedTuple):
-    """What was packed: the file, its size and entries, the raw size of the log, and the names that were left out."""
+    """What was packed: the file, its size and entries, the raw size of the log, and the names that were left out.
+
+    `withheld` are restricted contents, kept back for sharing; `expired` ones were gone before.
+    """
 
     path: Path
     size: int
     entries: int
     raw: int
     withheld: list[str]
+    expired: list[str]
 
 
 def pack(
-    recording: Recording, target: Path, *, share: bool = False, watch: Callable[[int], None] = lambda size: None
+    recording: Recording,
+    target: Path,
+    *,
+    share: bool = False,
+    exports: Mapping[str, Exporter] | None = None,
+    thumbnail: Callable[[bytes], bytes | None] | None = None,
+    watch: Watch = lambda size: None,
 ) -> Packed:
-    """Pack a sealed recording into `target`. With `share` the contents of the restricted tier are left out and listed.
+    """Pack a sealed recording (a directory, or a bundle) into `target`.
 
+    With `share` the contents of the restricted tier and their key are left out, and listed. `exports` derive further
+    entries from the log, by the entry's name; `thumbnail` makes a small WebP of a picture, or None.
     Raises `Ineligible` for one that is not sealed or does not verify, `UsageError` where `target` exists.
     """
     verification = verify(recording)
@@ -50,111 +68,118 @@ def pack(
     if manifest is None or not verification.ok:
         why = verification.problems[0].detail if verification.problems else "it is not sealed"
         raise Ineligible(f"cannot pack {recording.path}: {why}", reasons=[p.detail for p in verification.problems])
-    if target.exists():
-        raise UsageError(f"{target} exists; a bundle is never overwritten", path=str(target))
-    left_out = [blob for blob in manifest.blobs if share and blob[3] == "restricted"]
+    taken = UsageError(f"{target} exists; a bundle is never overwritten", path=str(target))
+    if os.path.lexists(target):
+        raise taken
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     temporary.unlink(missing_ok=True)
     try:
-        with _Writer(temporary) as writer:
-            builder = IndexBuilder((recording.attempt / layout.RESULT).read_text("utf-8"))
-            writer.add(EVENTS, DEFLATED, _log(recording, builder, writer, watch))
-            for name, _, media_type, tier, _ in manifest.blobs:
-                if [name, tier] not in [[blob[0], blob[3]] for blob in left_out]:
-                    _add_blob(writer, recording, name, media_type, tier)
-            writer.add(INDEX, DEFLATED, deflated([encode_json(builder.index())]))
-            line = (recording.attempt / layout.MANIFEST).read_bytes()
-            writer.add(MANIFEST, STORED, ((part, part) for part in [line]))
-            size = writer.finish(str(recording.fingerprint), tuple((b[0], b[1], b[2]) for b in left_out))
-        os.link(temporary, target)
+        with ContainerWriter(temporary) as writer:
+            packing = _Packing(recording, writer, share)
+            packing.log(watch)
+            packing.contents(thumbnail)
+            for name, export in (exports or {}).items():
+                writer.deflate(name, export(recording))
+            packing.tail()
+            left_out = packing.withheld
+            size = writer.finish(str(recording.fingerprint), tuple(left_out))
+        layout.place(temporary, target)
         layout.sync_directory(target.parent)
+    except FileExistsError:
+        raise taken from None
     finally:
         temporary.unlink(missing_ok=True)
-    return Packed(target, size, len(writer.entries), builder.raw, [blob[0] for blob in left_out])
+    return Packed(target, size, len(writer.entries), manifest.bytes, [name for name, _, _ in left_out], packing.expired)
 
 
-def _add_blob(writer: _Writer, recording: Recording, name: str, media_type: str, tier: str) -> None:
-    entry = resource_name(name, media_type)
-    parts = stream_blob(recording.attempt, {"name": name, "tier": tier})
-    if entry.rpartition(".")[2] in _PICTURES:
-        writer.add(entry, STORED, ((part, part) for part in parts))
-    else:
-        writer.add(entry, DEFLATED, deflated(parts))
+class _Packing:
+    """One packing under way."""
 
+    def __init__(self, recording: Recording, writer: ContainerWriter, share: bool) -> None:
+        assert recording.manifest is not None, "only what is sealed is packed"
+        self._recording, self._manifest, self._writer = recording, recording.manifest, writer
+        self._share = share
+        # Before any content is looked at: what is removed meanwhile is missed, not passed over in silence.
+        self._expiry = _expiry_of(recording)
+        self._index = IndexBuilder(_result_of(recording))
+        self.withheld: list[tuple[str, int, str]] = []
+        self.expired: list[str] = []
 
-def _log(
-    recording: Recording, builder: IndexBuilder, writer: _Writer, watch: Callable[[int], None]
-) -> Iterator[tuple[bytes, bytes]]:
-    """The log's rows and their stored bytes, one block after the other."""
-    squeeze = zlib.compressobj(LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-    stored, begun = 0, 0
-    builder.block(0)
-    for event in RowReader(recording.files()):
-        if builder.raw - begun >= BLOCK_BYTES:
-            flushed = squeeze.flush(zlib.Z_FULL_FLUSH)
-            stored += len(flushed)
-            yield b"", flushed
-            watch(builder.raw - begun)
-            begun = builder.raw
-            builder.block(stored)
-        builder.row(event)
-        data = squeeze.compress(event.raw)
-        stored += len(data)
-        yield event.raw, data
-    yield b"", squeeze.flush()
+    def log(self, watch: Watch) -> None:
+        """The log, and what its rows say of snapshots."""
+        self._writer.add(EVENTS, DEFLATED, self._rows(watch))
+        if CHECKPOINT in self._index.index().kinds.name or self._index.index().kinds.others:
+            snapshots = Snapshots(self._recording)
+            for event in RowReader(self._recording.files()):
+                if (made := snapshots.row(event)) is not None:
+                    self._writer.deflate(made[0], [made[1]])
 
-
-def deflated(parts: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """Content and its stored bytes, part by part."""
-    squeeze = zlib.compressobj(LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-    for part in parts:
-        yield part, squeeze.compress(part)
-    yield b"", squeeze.flush()
-
-
-class _Writer:
-    """Writes entries one after the other; a header is written over its place once its sizes are known."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = layout.create_for_writing(path)
-        self.entries: list[Entry] = []
-        self._at = 0
-
-    def __enter__(self) -> _Writer:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        os.close(self._file)
-
-    def add(self, name: str, method: int, parts: Iterable[tuple[bytes, bytes]]) -> None:
-        """Add one entry of (content, stored bytes) pairs."""
-        begins = self._at
-        self._at += 30 + len(name) + 20
-        digest, crc, size, stored = hashlib.sha256(), 0, 0, 0
-        for content, data in parts:
-            crc = zlib.crc32(content, crc)
-            size += len(content)
+    def _rows(self, watch: Watch) -> Iterator[tuple[bytes, bytes]]:
+        """The log's rows and their stored bytes, one block after the other."""
+        squeeze = zlib.compressobj(LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+        stored = told = 0
+        for event in RowReader(self._recording.files()):
+            if self._index.rows and self._index.begins_block:
+                flushed = squeeze.flush(zlib.Z_FULL_FLUSH)
+                stored += len(flushed)
+                yield b"", flushed
+                watch(self._index.raw - told)
+                told = self._index.raw
+            self._index.row(event, stored)
+            data = squeeze.compress(event.raw)
             stored += len(data)
-            digest.update(data)
-            self._write(data)
-        entry = Entry(name, method, size, stored, crc, digest.hexdigest())
-        self.entries.append(entry)
-        self._overwrite(container.local_header(entry), begins)
+            yield event.raw, data
+        yield b"", squeeze.flush()
 
-    def finish(self, seal: str, withheld: tuple[tuple[str, int, str], ...]) -> int:
-        """Add `container.json` and the directory; returns the file's size, which is on the disk then."""
-        data = container.encode(Container(container.FORMAT, tuple(self.entries), seal, withheld))
-        own = container.own_entry(data)
-        self._write(container.local_header(own) + data + container.central_directory((*self.entries, own)))
-        os.fsync(self._file)
-        return self._at
+    def contents(self, thumbnail: Callable[[bytes], bytes | None] | None) -> None:
+        """Every content that is here and may go along, and the key of the restricted ones with them."""
+        for name, size, media_type, tier, _ in self._manifest.blobs:
+            reference = {"name": name, "size": size, "type": media_type, "tier": tier}
+            state = availability.state_of(self._recording, reference, read=False)
+            if state == availability.EXPIRED:
+                self.expired.append(name)
+            elif state == availability.WITHHELD or (self._share and tier == layout.RESTRICTED):
+                self.withheld.append((name, size, media_type))
+            else:
+                self._content(reference)
+                if thumbnail is not None and media_type in PICTURES and tier == layout.ORDINARY:
+                    self._thumb(reference, thumbnail)
+        if self._recording.tier_key is not None and not self._share:
+            self._writer.store(TIER_KEY, [self._recording.tier_key])
 
-    def _write(self, data: bytes) -> None:
-        self._overwrite(data, self._at)
-        self._at += len(data)
+    def _content(self, reference: dict[str, object]) -> None:
+        name, media_type = str(reference["name"]), str(reference["type"])
+        parts = self._recording.stream_blob(reference)
+        put = self._writer.store if media_type in PICTURES else self._writer.deflate
+        put(resource_name(name, media_type), parts)
 
-    def _overwrite(self, data: bytes, offset: int) -> None:
-        view = memoryview(data)
-        while view:
-            written = os.pwrite(self._file, view, offset)
-            view, offset = view[written:], offset + written
+    def _thumb(self, reference: dict[str, object], thumbnail: Callable[[bytes], bytes | None]) -> None:
+        size = reference["size"]
+        if not isinstance(size, int) or size > MOST_PICTURE_BYTES:
+            return
+        made = thumbnail(self._recording.blob(reference))
+        if made is not None and pixels_only(made):
+            self._writer.store(thumb_name(str(reference["name"])), [made])
+
+    def tail(self) -> None:
+        """What a reader asks for first."""
+        if self._expiry:
+            self._writer.deflate(EXPIRY, [self._expiry])
+        self._writer.deflate(INDEX, [encode_json(self._index.index())])
+        self._writer.store(MANIFEST, [self._recording.manifest_line or b""])
+
+
+def _result_of(recording: Recording) -> str:
+    """The bytes of result.json, which is UTF-8."""
+    if isinstance(recording, PackedRecording):
+        return recording.index.result
+    return (recording.attempt / layout.RESULT).read_text("utf-8")
+
+
+def _expiry_of(recording: Recording) -> bytes:
+    """The records of what was removed since the seal; none is no bytes."""
+    if isinstance(recording, PackedRecording):
+        entry = recording.entries.get(EXPIRY)
+        return b"".join(recording.content_of(entry)) if entry is not None else b""
+    path = recording.attempt / layout.EXPIRY
+    return path.read_bytes() if path.is_file() else b""

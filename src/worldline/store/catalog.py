@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from worldline.errors import AmbiguousRun, Damaged, RecordingNotFound, WorldlineError
+from worldline.errors import AmbiguousRun, Contained, Damaged, RecordingNotFound, WorldlineError
 from worldline.model.ids import is_id
 from worldline.store import layout
 from worldline.store.packed import open_recording
@@ -42,18 +42,41 @@ def runs(store: Path) -> list[Path]:
 
 
 def entries(store: Path) -> list[Entry]:
-    """Every run of a store, oldest first. A damaged run is listed as `damaged` and never blocks the list."""
-    return [_entry(run) for run in runs(store)]
+    """Every run of a store, oldest first. A damaged run is listed as `damaged` and never blocks the list.
+
+    One of which an attempt was contained, and none published since, is listed as `contained`. So is every bundle that
+    stands there: of those only the index and the manifest are read.
+    """
+    found = [*map(_entry, runs(store)), *map(_bundle_entry, bundles(store))]
+    return sorted(found, key=lambda entry: (entry.run, entry.path))
+
+
+def bundles(store: Path) -> list[Path]:
+    """The bundles that stand in a folder."""
+    return sorted(path for path in store.glob("*.skn") if path.is_file()) if store.is_dir() else []
+
+
+def _bundle_entry(path: Path) -> Entry:
+    try:
+        recording = open_recording(path)
+        said = {"outcome": None, **recording.summary, "path": str(path)}
+        return msgspec.convert({**said, "run": recording.run_id, "disposition": recording.disposition}, Entry)
+    except (WorldlineError, OSError, msgspec.ValidationError):
+        return Entry(path.name, str(path), None, "damaged", None, None, None, None, None)
 
 
 def _entry(run: Path) -> Entry:
     try:
         recording = Recording(run)
         disposition = recording.disposition
+        if recording.manifest is not None and not recording.summary:
+            raise Damaged(f"{recording.path}: its result cannot be read")
         summary = {"outcome": None, **(recording.summary or _opened(recording)), "path": str(recording.path)}
         if disposition in ("running", "interrupted"):
             summary["outcome"] = None
         return msgspec.convert({**summary, "run": run.name, "disposition": disposition}, Entry)
+    except Contained:
+        return Entry(run.name, str(run), None, "contained", None, None, None, None, None)
     except (WorldlineError, OSError, msgspec.ValidationError):
         return Entry(run.name, str(run), None, "damaged", None, None, None, None, None)
 
@@ -79,15 +102,21 @@ def find(name: str, store: Path) -> Recording:
 
 
 def _named(name: str, store: Path) -> Recording:
+    path = path_of(name, store)
+    return open_recording(name if path is None else path)
+
+
+def path_of(name: str, store: Path) -> Path | None:
+    """The directory of the run that `name` means; None where it is a path or URL itself. Nothing is opened."""
     path = Path(name)
     looks_like_path = "/" in name or path.suffix in (".json", ".skn")
     if looks_like_path or (path.exists() and not is_id(name, "run")):
-        return open_recording(name)
+        return None
     here = runs(store)
     if name == "latest":
         if not here:
             raise RecordingNotFound(f"no runs in {store} yet; `worldline record -- CMD` makes one", store=str(store))
-        return Recording(here[-1])
+        return here[-1]
     bare = name.removeprefix("run_")
     found = [run for run in here if run.name.removeprefix("run_").startswith(bare)]
     if not found and len(bare) >= 4:
@@ -99,7 +128,7 @@ def _named(name: str, store: Path) -> Recording:
     if not found:
         count = f"{len(here)} run" + ("" if len(here) == 1 else "s")
         raise RecordingNotFound(f"no run '{name}' in {store} ({count}; `worldline list`)", name=name, store=str(store))
-    return Recording(found[0])
+    return found[0]
 
 
 def default_store(given: Path | None = None) -> Path:

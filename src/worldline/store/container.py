@@ -4,8 +4,10 @@
 A reader derives every header from it and refuses what differs, so nothing hides between entries, in padding or in
 extra fields; nothing is ever deflated again in order to verify. ZIP64 is used from the first byte (APPNOTE 4.3, 4.5.3).
 
-    {"format":"worldline-container/0","entries":[[name,method,size,stored,crc32,sha256],...],"seal":"<hex>",
+    {"format":"worldline-container/1","entries":[[name,method,size,stored,crc32,sha256],...],"seal":"<hex>",
      "withheld":[...],"container":"<SHA256(0x04 | the bytes before ,\\"container\\":)>"}
+
+worldline-container/0 is read for ever; it differs in the names that its entries may have.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ import hashlib
 import re
 import struct
 import zlib
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -24,16 +28,27 @@ from worldline.store.source import Source
 
 CONTAINER = "container.json"
 EVENTS, INDEX, MANIFEST = "events.jsonl", "index.json", "manifest.json"
-FORMAT = "worldline-container/0"
+DECISIONS, NETWORK = "decisions.jsonl", "network.jsonl"
+TIER_KEY, EXPIRY = "restricted/key", "expiry.jsonl"
+RESOURCES, THUMBS, SNAPSHOTS = "resources/", "thumbs/", "snapshots/"
+FORMAT = "worldline-container/1"
 STORED, DEFLATED = 0, 8
-MOST_ENTRIES = 1_000_000
-MOST_CONTAINER_BYTES = 256 << 20
+MOST_ENTRIES = 100_000
+MOST_CONTAINER_BYTES = 32 << 20
 _SUFFIX = b',"container":"'
 _TAIL = 98  # ZIP64 end record (56), its locator (20), end record (22): all that stands behind the central directory
-_NAME = re.compile(
-    r"(manifest\.json|events\.jsonl|index\.json|annotations\.jsonl|audit\.jsonl|container\.json"
-    r"|resources/[0-9a-f]{64}\.(png|webp|jpeg|html|json|txt|bin))"
-)
+_OWN_RECORD = 46 + len(CONTAINER) + 28  # that of container.json
+_LONGEST_RECORD = 256  # bytes of one record of the central directory
+_RESOURCE = r"resources/[0-9a-f]{64}\.(?:png|webp|jpeg|html|json|txt|bin)"
+_NAMES_0 = r"manifest\.json|events\.jsonl|index\.json|annotations\.jsonl|audit\.jsonl|" + _RESOURCE
+_NAMES = {
+    "worldline-container/0": re.compile(_NAMES_0),
+    FORMAT: re.compile(
+        _NAMES_0 + r"|decisions\.jsonl|network\.jsonl|expiry\.jsonl|restricted/key"
+        r"|thumbs/[0-9a-f]{64}\.webp|snapshots/[a-z0-9][a-z0-9_-]{0,63}/meta\.json"
+    ),
+}
+"""The names that entries may have beside `container.json`, by the format: no other is ever looked for or written."""
 _EXTENSIONS = {
     "image/png": "png",
     "image/webp": "webp",
@@ -81,7 +96,18 @@ class Container(msgspec.Struct, frozen=True):
 
 def resource_name(blob: str, media_type: str) -> str:
     """The entry of a content."""
-    return f"resources/{blob}.{_EXTENSIONS.get(media_type, 'bin')}"
+    return f"{RESOURCES}{blob}.{_EXTENSIONS.get(media_type, 'bin')}"
+
+
+def content_named(entry: str) -> str | None:
+    """The content whose entry this is, whatever media type its name says; None for other entries."""
+    return entry[len(RESOURCES) :].partition(".")[0] if entry.startswith(RESOURCES) else None
+
+
+def snapshot_name(checkpoint: str) -> str | None:
+    """The entry that describes the snapshot of a checkpoint; None for an id that is no name."""
+    name = f"{SNAPSHOTS}{checkpoint}/meta.json"
+    return name if _NAMES[FORMAT].fullmatch(name) else None
 
 
 def local_header(entry: Entry) -> bytes:
@@ -95,42 +121,33 @@ def local_header(entry: Entry) -> bytes:
 
 def central_directory(entries: tuple[Entry, ...]) -> bytes:
     """The directory and the end records for entries that stand one after the other from byte 0."""
-    parts, at = [], 0
+    return b"".join(_directory(entries))
+
+
+def _directory(entries: tuple[Entry, ...]) -> Iterator[bytes]:
+    """The records of the directory, and at last the end records."""
+    length = at = 0
     for entry in entries:
-        name = entry.name.encode("ascii")
-        parts.append(
-            struct.pack(
-                "<4s6H3I5H2I",
-                b"PK\x01\x02",
-                0x032D,
-                45,
-                0,
-                entry.method,
-                0,
-                _DATE,
-                entry.crc32,
-                0xFFFFFFFF,
-                0xFFFFFFFF,
-                len(name),
-                28,
-                0,
-                0,
-                0,
-                0o100600 << 16,
-                0xFFFFFFFF,
-            )
-            + name
-            + struct.pack("<HHQQQ", 1, 24, entry.size, entry.stored, at)
-        )
-        at += entry.header_size + entry.stored
-    directory = b"".join(parts)
-    count, end = len(entries), at + len(directory)
-    return (
-        directory
-        + struct.pack("<4sQ2H2I4Q", b"PK\x06\x06", 44, 0x032D, 45, 0, 0, count, count, len(directory), at)
+        record = _record(entry, at)
+        length, at = length + len(record), at + entry.header_size + entry.stored
+        yield record
+    count, end = len(entries), at + length
+    yield (
+        struct.pack("<4sQ2H2I4Q", b"PK\x06\x06", 44, 0x032D, 45, 0, 0, count, count, length, at)
         + struct.pack("<4sIQI", b"PK\x06\x07", 0, end, 1)
         + struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, *[min(count, 0xFFFF)] * 2, 0xFFFFFFFF, 0xFFFFFFFF, 0)
     )
+
+
+def _record(entry: Entry, at: int) -> bytes:
+    """An entry's record in the directory; its local header stands at byte `at`."""
+    name = entry.name.encode("ascii")
+    made_by, attributes, everywhere = 0x032D, 0o100600 << 16, 0xFFFFFFFF
+    fixed = struct.pack(
+        "<4s6H3I5H2I", b"PK\x01\x02", made_by, 45, 0, entry.method, 0, _DATE, entry.crc32, everywhere, everywhere,
+        len(name), 28, 0, 0, 0, attributes, everywhere
+    )  # fmt: skip
+    return fixed + name + struct.pack("<HHQQQ", 1, 24, entry.size, entry.stored, at)
 
 
 def encode(container: Container) -> bytes:
@@ -144,8 +161,10 @@ def own_entry(data: bytes) -> Entry:
     return Entry(CONTAINER, STORED, len(data), len(data), zlib.crc32(data), hashlib.sha256(data).hexdigest())
 
 
-def _digest(before: bytes) -> str:
-    return hashlib.sha256(b"\x04" + before).hexdigest()
+def _digest(before: bytes | memoryview) -> str:
+    digest = hashlib.sha256(b"\x04")
+    digest.update(before)
+    return digest.hexdigest()
 
 
 def open_container(source: Source) -> Container:
@@ -160,26 +179,45 @@ def open_container(source: Source) -> Container:
     if tail[:4] != b"PK\x06\x06" or tail[56:60] != b"PK\x06\x07" or tail[76:80] != b"PK\x05\x06":
         raise NotARecording(f"{source.name} is no bundle of ours: no end record where one ends", path=source.name)
     count, _, length, at = struct.unpack("<4Q", tail[24:56])
-    if not 0 < count <= MOST_ENTRIES or at + length + _TAIL != source.size:
+    if not 0 < count <= MOST_ENTRIES or length > count * _LONGEST_RECORD or at + length + _TAIL != source.size:
         raise _damaged(source, source.size - _TAIL, "the end records do not fit the file")
-    directory = source.read(at, length)
-    data, begins = _container_bytes(source, directory, at)
-    container = _decode(source, data, begins)
-    expected = central_directory((*container.entries, own_entry(data)))
-    if expected != directory + tail:
-        where = next(i for i, (a, b) in enumerate(zip(expected, directory + tail, strict=False)) if a != b)
-        raise _damaged(source, at + where, "the directory is not what container.json says")
+    data, begins = _container_bytes(
+        source, source.read(max(at, at + length - _OWN_RECORD), min(length, _OWN_RECORD)), at
+    )
+    own, container = own_entry(data), _decode(source, data, begins)
+    del data
     last = sum(entry.header_size + entry.stored for entry in container.entries)
-    if source.read(last, begins - last) != local_header(own_entry(data)):
-        raise _damaged(source, last, "the header of container.json is not its own")
+    if last + own.header_size != begins or source.read(last, own.header_size) != local_header(own):
+        raise _damaged(source, begins, "container.json does not stand behind the entries that it lists")
+    _check_directory(source, (*container.entries, own), at)
     return container
 
 
-def _container_bytes(source: Source, directory: bytes, at: int) -> tuple[bytes, int]:
-    """The bytes of the last entry and where they begin: they end where the directory does."""
-    record = 46 + len(CONTAINER) + 28
-    last = directory[-record:]
-    if len(last) < record or last[:4] != b"PK\x01\x02" or last[46 : 46 + len(CONTAINER)] != CONTAINER.encode("ascii"):
+def _check_directory(source: Source, entries: tuple[Entry, ...], at: int) -> None:
+    """The directory and the end records, from byte `at` to the end, are those of the entries."""
+    for expected in _batches(_directory(entries)):
+        here = source.read(at, min(len(expected), source.size - at))
+        if here != expected:
+            differ = (i for i, (a, b) in enumerate(zip(expected, here, strict=False)) if a != b)
+            raise _damaged(source, at + next(differ, len(here)), "the directory is not what container.json says")
+        at += len(here)
+    if at != source.size:
+        raise _damaged(source, at, "the directory is longer than container.json says")
+
+
+def _batches(records: Iterator[bytes]) -> Iterator[bytes]:
+    """Records together, so that few reads are needed."""
+    while batch := b"".join(islice(records, 4096)):
+        yield batch
+
+
+def _container_bytes(source: Source, last: bytes, at: int) -> tuple[bytes, int]:
+    """The bytes of the last entry and where they begin, by the directory's last record: they end where that begins."""
+    if (
+        len(last) < _OWN_RECORD
+        or last[:4] != b"PK\x01\x02"
+        or last[46 : 46 + len(CONTAINER)] != CONTAINER.encode("ascii")
+    ):
         raise _damaged(source, at, "the last entry is not container.json")
     _, stored, offset = struct.unpack("<3Q", last[-24:])
     begins = offset + 30 + len(CONTAINER) + 20
@@ -189,25 +227,30 @@ def _container_bytes(source: Source, directory: bytes, at: int) -> tuple[bytes, 
 
 
 def _decode(source: Source, data: bytes, begins: int) -> Container:
-    suffix = len(_SUFFIX) + 66
-    before = data[:-suffix]
-    if data[-suffix:] != _SUFFIX + _digest(before).encode("ascii") + b'"}':
+    before = len(data) - len(_SUFFIX) - 66
+    text = data[: max(before, 0)] + b"}"
+    if data[len(text) - 1 :] != _SUFFIX + _digest(memoryview(text)[:-1]).encode("ascii") + b'"}':
         raise _damaged(source, begins, "container.json is not what was packed")
     try:
-        container = msgspec.json.decode(before + b"}", type=Container)
+        container = msgspec.json.decode(text, type=Container)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _damaged(source, begins, f"container.json cannot be read: {error}") from None
-    if container.format != FORMAT:
+    allowed = _NAMES.get(container.format)
+    if allowed is None:
         raise NotARecording(f"{source.name} is in the container format {container.format!r}", path=source.name)
     names = [entry.name for entry in container.entries]
-    if len(set(names)) != len(names) or not all(_NAME.fullmatch(name) for name in names) or CONTAINER in names:
-        raise _damaged(source, begins, "a name twice, or one that no bundle has")
-    if any(
-        e.method not in (STORED, DEFLATED) or min(e.size, e.stored) < 0 or not 0 <= e.crc32 < 1 << 32
-        for e in container.entries
-    ):
+    if len(names) >= MOST_ENTRIES or len(set(names)) != len(names) or not all(map(allowed.fullmatch, names)):
+        raise _damaged(source, begins, "a name twice, one that no bundle has, or too many")
+    if not all(map(_possible, container.entries)):
         raise _damaged(source, begins, "an entry with impossible values")
+    if encode(container) != data:
+        raise _damaged(source, begins, "container.json holds more than a container says, or says it in other words")
     return container
+
+
+def _possible(entry: Entry) -> bool:
+    sizes = (entry.size, entry.stored)
+    return entry.method in (STORED, DEFLATED) and 0 <= entry.crc32 < 1 << 32 and all(0 <= n < 1 << 63 for n in sizes)
 
 
 def _damaged(source: Source, offset: int, detail: str) -> Damaged:

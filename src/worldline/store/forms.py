@@ -1,7 +1,9 @@
 """Every byte form in which a registered secret is looked for.
 
 A value is spelled as text (as it is, without its white space, JSON-escaped once and twice, percent-encoded, as
-`\\uXXXX`, as HTML entities), in UTF-16, in hex and in base64; and each of those again in hex and base64. Of base64
+`\\uXXXX`, as HTML entities), in UTF-16, in hex and in base64; and each of those again in hex and base64. What is said
+in text comes to rest inside of JSON, which may stand inside of JSON again: so text is looked for under further levels
+of escapes, too, and as a program's own messages quote it. Of base64
 only the characters that the secret alone determines are a form, at each of the three alignments: up to six bits at
 either end, which it shares with its neighbours, are not. They stay where they are, and so does the text around.
 """
@@ -13,6 +15,7 @@ import json
 from collections.abc import Iterable, Iterator
 from html.entities import codepoint2name
 
+LEVELS = 4  # of JSON escapes: a document in a tool's arguments, in a model's answer, in a row, and one to spare
 _UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 _KEPT = (
     "",  # every byte encoded
@@ -42,6 +45,8 @@ def all_forms(value: str) -> dict[bytes, bool]:
             ending[packed] = ending.get(packed, True) and ends
     for text in texts:
         ending |= dict(_packed(_utf8(text)))
+        ending |= {_in_query(form, lower): ends for form, ends in _packed(_utf8(text)) for lower in (False, True)}
+        ending |= dict.fromkeys(map(_utf8, _deep(text)), False)
     return {form: ends for form, ends in ending.items() if len(form) >= SHORTEST}
 
 
@@ -53,9 +58,24 @@ def _spelled(text: str) -> Iterator[bytes]:
     yield text.encode("utf-16-be", "surrogatepass")
 
 
-def _json(text: str) -> set[str]:
+def _deep(text: str) -> Iterator[str]:
+    """A text under every level of escapes: itself, as HTML, quoted in a message, and as `\\uXXXX`."""
+    for spelled in {text, *_html(text), *_quoted(text)}:
+        yield from _json(spelled, LEVELS)
+    for level in range(LEVELS + 1):
+        yield from _escaped(text, "\\" * 2**level)
+
+
+def _quoted(text: str) -> Iterator[str]:
+    """As programs quote a text in their messages (`repr`, `%r`, `inspect`)."""
+    for quoted in (repr(text)[1:-1], ascii(text)[1:-1]):
+        bare = quoted.replace("\\'", "'")
+        yield from (bare, bare.replace("'", "\\'"), bare.replace('"', '\\"'))
+
+
+def _json(text: str, levels: int = 2) -> set[str]:
     found = {text}
-    for _ in range(2):
+    for _ in range(levels):
         found |= {json.dumps(one, ensure_ascii=ascii_only)[1:-1] for one in found for ascii_only in (True, False)}
         found |= {one.replace("/", "\\/") for one in found}
     return found
@@ -69,12 +89,12 @@ def _percent(text: str) -> Iterator[str]:
             yield coded.replace("%20", "+")
 
 
-def _escaped(text: str) -> Iterator[str]:
+def _escaped(text: str, *backslashes: str) -> Iterator[str]:
     units = text.encode("utf-16-be", "surrogatepass")
     codes = [units[at : at + 2].hex() for at in range(0, len(units), 2)]
-    for backslash in ("\\u", "\\\\u"):
-        yield "".join(backslash + code for code in codes)
-        yield "".join(backslash + code.upper() for code in codes)
+    for backslash in backslashes or ("\\", "\\\\"):
+        yield "".join(f"{backslash}u{code}" for code in codes)
+        yield "".join(f"{backslash}u{code.upper()}" for code in codes)
 
 
 def _html(text: str) -> Iterator[str]:
@@ -102,6 +122,14 @@ def _packed(data: bytes) -> Iterable[tuple[bytes, bool]]:
         for form, ends in coded:
             yield form, ends
             yield form.translate(bytes.maketrans(b"+/", b"-_")), ends
+
+
+def _in_query(coded: bytes, lower: bool) -> bytes:
+    """Base64 as it stands in a URL."""
+    for char in b"+/=":
+        digits = b"%%%02x" if lower else b"%%%02X"
+        coded = coded.replace(bytes([char]), digits % char)
+    return coded
 
 
 def _utf8(text: str) -> bytes:

@@ -143,6 +143,14 @@ def opened(header: Mapping[str, Any]) -> bytes:
     return encode_json({key: header.get(key) for key in ("format", "session", "run", "attempt", "pid")}) + b"\n"
 
 
+def read_bounded(path: Path, most: int) -> bytes | None:
+    """A file's bytes, up to `most` and one: who gets more than `most` has too many. None where no file is."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return file.read(most + 1)
+
+
 def sha256_of(path: Path) -> str:
     """The SHA-256 of a file's bytes, in hex."""
     with path.open("rb") as file:
@@ -159,6 +167,13 @@ def attempts(run: Path) -> Iterator[Path]:
     folder = run / ATTEMPTS
     if folder.is_dir():
         yield from sorted(entry for entry in folder.iterdir() if entry.is_dir())
+
+
+def link_in(attempt: Path) -> Path | None:
+    """The first symbolic link among the names that are written to, or None: no writer ever makes one."""
+    folders = (attempt, *(attempt / name for name in (CHUNKS, BLOBS, *(f"{BLOBS}/{tier}" for tier in TIERS))))
+    entries = (path for folder in folders if folder.is_dir() for path in folder.iterdir())
+    return next((path for path in (attempt, *entries) if path.is_symlink()), None)
 
 
 def blob_path(attempt: Path, tier: str, name: str) -> Path:

@@ -1,4 +1,4 @@
-"""Reading a bundle: the same `Recording` over one file or URL. Only what is asked for is read.
+"""Reading a bundle: the same `Recording` over one file or URL. Only what is asked for is read, nothing is held whole.
 
 Opening reads the tail and checks it (`container.open_container`); rows come block by block, contents one by one, each
 checked against the digest of its stored bytes.
@@ -6,35 +6,40 @@ checked against the digest of its stored bytes.
 
 from __future__ import annotations
 
-import hashlib
-import io
-import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
 from worldline.errors import Damaged, NotARecording
+from worldline.model import events
+from worldline.model.events import Event
+from worldline.model.manifest import MOST_BYTES
+from worldline.store import index_0, layout
+from worldline.store.availability import WITHHELD, Expiry, absent, read_expiry
+from worldline.store.blobs import KEY_BYTES, naming
+from worldline.store.blocks import BlockCheck
 from worldline.store.container import (
     EVENTS,
+    EXPIRY,
     INDEX,
     MANIFEST,
-    STORED,
+    TIER_KEY,
     Entry,
-    local_header,
+    content_named,
     open_container,
-    resource_name,
 )
-from worldline.store.index import Index
-from worldline.store.recording import Recording
+from worldline.store.entries import Entries, PackedLog
+from worldline.store.index import FORMAT, Index
+from worldline.store.recording import Recording, summary_of
 from worldline.store.rows import LogFile
-from worldline.store.source import FileSource, Source, UrlSource
+from worldline.store.source import FileSource, Source, Tailed, UrlSource
 
-STEP = 1 << 20
-MOST_INDEX_BYTES = 1 << 30
+MOST_INDEX_BYTES = 64 << 20
+MOST_EXPIRY_BYTES = 128 << 20
 
 
 def is_packed(name: str) -> bool:
@@ -57,13 +62,14 @@ class PackedRecording(Recording):
     """A recording in a bundle. Raises `NotARecording` or `Damaged` where its tail is not one's."""
 
     def __init__(self, name: str) -> None:
-        self.source: Source = UrlSource(name) if "://" in name else FileSource(Path(name))
+        self.source: Source = Tailed(UrlSource(name) if "://" in name else FileSource(Path(name)))
         self.container = open_container(self.source)
-        self.entries = {entry.name: entry for entry in self.container.entries}
-        self._offsets = self.container.offsets()
+        self._entries = Entries(self.source, self.container)
+        self.entries = self._entries.by_name
         for needed in (EVENTS, INDEX, MANIFEST):
             if needed not in self.entries:
                 raise NotARecording(f"{name} holds no {needed}", path=name)
+        self.attempt = Path(name)  # for what is said of it
         self.damages = []
         self.reader = None
         self._seal_problem = None
@@ -71,12 +77,12 @@ class PackedRecording(Recording):
     @property
     def run_id(self) -> str:
         """The id of the run."""
-        return str(self.header.data["run"])
+        return self.manifest.run if self.manifest is not None else str(self.header.data.get("run"))
 
     @property
     def attempt_id(self) -> str:
         """The id of the attempt."""
-        return str(self.header.data["attempt"])
+        return self.manifest.attempt if self.manifest is not None else str(self.header.data.get("attempt"))
 
     @property
     def path(self) -> Path:
@@ -85,7 +91,14 @@ class PackedRecording(Recording):
 
     def files(self) -> list[LogFile]:
         """The log, as one file."""
-        return [_PackedLog(self)]
+        return [self.log()]
+
+    def log(self, check: BlockCheck | None = None) -> PackedLog:
+        """The log from its first byte; what is read of it goes through `check`, too."""
+        entry = self.entries[EVENTS]
+        if check is None:
+            return PackedLog(self.content_of(entry))
+        return PackedLog(self._entries.content(entry, check.stored), check.content)
 
     @property
     def log_bytes(self) -> int:
@@ -97,27 +110,36 @@ class PackedRecording(Recording):
         """The manifest as it was packed, as much of it as can be read: what is wrong then shows in its seal."""
         parts: list[bytes] = []
         with suppress(Damaged):
-            parts.extend(self.content_of(self.entries[MANIFEST]))
+            parts.extend(self._bounded(MANIFEST, MOST_BYTES))
         return b"".join(parts)
 
     @cached_property
     def index(self) -> Index:
         """The index; a hint, checked against the rows by `verify`. Raises `Damaged` where it cannot be read."""
-        entry = self.entries[INDEX]
-        if entry.size > MOST_INDEX_BYTES:
-            raise Damaged(f"{self.source.name}: an index of {entry.size:,} bytes", file=self.source.name)
+        packed = self.packed_index
+        return packed.upcast() if isinstance(packed, index_0.Index0) else packed
+
+    @cached_property
+    def packed_index(self) -> Index | index_0.Index0:
+        """The index in the form in which it was packed. Raises `Damaged`."""
+        data = b"".join(self._bounded(INDEX, MOST_INDEX_BYTES))
+        old = data.startswith(b'{"format":"%s"' % index_0.FORMAT.encode())
+        found: Index | index_0.Index0
         try:
-            return msgspec.json.decode(b"".join(self.content_of(entry)), type=Index)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            found = msgspec.json.decode(data, type=index_0.Index0) if old else msgspec.json.decode(data, type=Index)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Damaged(f"{self.source.name}: the index cannot be read: {error}", file=self.source.name) from None
+        lengths = {len(column) for column in msgspec.structs.astuple(found.blocks)}
+        if found.format not in (FORMAT, index_0.FORMAT) or len(lengths) != 1 or 0 in lengths:
+            raise Damaged(f"{self.source.name}: the index cannot be read: no such columns", file=self.source.name)
+        return found
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """What `result.json` said."""
-        try:
-            return msgspec.json.decode(self.index.result, type=dict[str, Any])
-        except msgspec.DecodeError:
-            return {}
+        """What `result.json` said; nothing where it cannot be read."""
+        with suppress(Damaged):
+            return summary_of(self.index.result.encode("utf-8", "surrogatepass"))
+        return {}
 
     @property
     def live(self) -> bool:
@@ -134,108 +156,97 @@ class PackedRecording(Recording):
         """The bundle itself stands for what was published."""
         return self.path
 
+    @cached_property
+    def tier_key(self) -> bytes | None:
+        """The key of the restricted tier; None where it was left out."""
+        entry = self.entries.get(TIER_KEY)
+        return b"".join(self.content_of(entry)) if entry is not None and entry.size == KEY_BYTES else None
+
+    @cached_property
+    def expiry(self) -> Expiry:
+        """What the records of removals in the bundle authorise, as far as they can be read."""
+        parts: list[bytes] = []
+        with suppress(Damaged):
+            parts.extend(self._bounded(EXPIRY, MOST_EXPIRY_BYTES) if EXPIRY in self.entries else ())
+        return read_expiry(b"".join(parts), self.manifest, self.fingerprint)
+
+    @cached_property
+    def withheld(self) -> frozenset[str]:
+        """The names of the contents that were left out and listed."""
+        return frozenset(name for name, _, _ in self.container.withheld)
+
     def stored(self, entry: Entry) -> Iterator[bytes]:
         """The stored bytes of an entry, its header and digest checked. Raises `Damaged`."""
-        begins, digest = self._offsets[entry.name], hashlib.sha256()
-        if self.source.read(begins - entry.header_size, entry.header_size) != local_header(entry):
-            raise self._broken(entry, "its header is not its own")
-        for at in range(0, entry.stored, STEP):
-            part = self.source.read(begins + at, min(STEP, entry.stored - at))
-            digest.update(part)
-            yield part
-        if digest.hexdigest() != entry.sha256:
-            raise self._broken(entry, "not the bytes that were packed")
+        return self._entries.stored(entry)
 
     def content_of(self, entry: Entry) -> Iterator[bytes]:
-        """The content of an entry, checked, in parts of bounded size; never more than its size says."""
-        if entry.method == STORED:
-            yield from self.stored(entry)
-            return
-        inflate, left = zlib.decompressobj(-zlib.MAX_WBITS), entry.size
-        for part in self.stored(entry):
-            pending = part
-            while pending and not inflate.eof:
-                data = self._inflated(inflate, pending, entry)
-                pending, left = inflate.unconsumed_tail, left - len(data)
-                if left < 0:
-                    raise self._broken(entry, "larger than it says")
-                if data:
-                    yield data
-            if pending or inflate.unused_data:
-                raise self._broken(entry, "bytes behind its end")
-        if left or not inflate.eof:
-            raise self._broken(entry, "shorter than it says")
+        """The content of an entry, checked, in parts of bounded size. Raises `Damaged`."""
+        return self._entries.content(entry)
 
-    def _inflated(self, inflate: Any, data: bytes, entry: Entry) -> bytes:
-        try:
-            out: bytes = inflate.decompress(data, STEP)
-        except zlib.error as error:
-            raise self._broken(entry, str(error)) from None
-        return out
+    def _bounded(self, name: str, most: int) -> Iterator[bytes]:
+        entry = self.entries[name]
+        if entry.size > most:
+            raise Damaged(f"{self.source.name}: {name} of {entry.size:,} bytes", file=self.source.name, entry=name)
+        return self.content_of(entry)
 
     def block(self, number: int) -> bytes:
         """The raw rows of one block of the log, inflated alone: for those who look at one place. Not checked whole."""
-        entry, blocks = self.entries[EVENTS], self.index.blocks
-        begins = blocks.stored[number]
-        ends = blocks.stored[number + 1] if number + 1 < len(blocks.stored) else entry.stored
-        data = self.source.read(self._offsets[EVENTS] + begins, ends - begins)
-        return self._inflated(zlib.decompressobj(-zlib.MAX_WBITS), data, entry)
+        blocks = self.index.blocks
+        ends = blocks.raw[number + 1] if number + 1 < len(blocks.raw) else self.log_bytes
+        size, parts = ends - blocks.raw[number], []
+        for part in self._from_block(number):
+            parts.append(part[:size])
+            size -= len(part)
+            if size <= 0:
+                break
+        return b"".join(parts)
+
+    def rows_from(self, seq: int) -> Iterator[Event]:
+        """The rows from `seq` on, found by the index, without those before. Each is read, none is checked by a chain.
+
+        Raises `Damaged` where the index leads to no such row.
+        """
+        number = self.index.blocks.of_seq(seq)
+        with PackedLog(self._from_block(number)).open("rb") as rows:
+            for line in iter(lambda: rows.readline(2 * events.MAX_ROW), b""):
+                try:
+                    event = events.read(line)
+                except ValueError as error:
+                    raise Damaged(f"{self.source.name}: behind block {number}: {error}", block=number) from None
+                if event.seq >= seq:
+                    yield event
+
+    def _from_block(self, number: int) -> Iterator[bytes]:
+        blocks = self.index.blocks
+        left = self.log_bytes - blocks.raw[number]
+        return self._entries.content_from(self.entries[EVENTS], blocks.stored[number], left)
+
+    @cached_property
+    def _contents(self) -> dict[str, Entry]:
+        """The entries of contents by the content's name, whatever media type it was packed as."""
+        named = ((content_named(entry.name), entry) for entry in self.container.entries)
+        return {name: entry for name, entry in named if name is not None}
+
+    def entry_of(self, reference: dict[str, Any]) -> Entry | None:
+        """The entry of a content, or None where the bundle has none."""
+        return self._contents.get(str(reference["name"]))
+
+    def stored_size(self, reference: dict[str, Any]) -> int | None:
+        """The size of a content as the bundle has it, or None where it has none."""
+        entry = self.entry_of(reference)
+        return None if entry is None else entry.size
 
     def stream_blob(self, reference: dict[str, Any]) -> Iterator[bytes]:
-        """A content's bytes. Raises `Damaged` with `state` `withheld`, `missing` or `corrupt`."""
-        name = resource_name(str(reference["name"]), str(reference["type"]))
-        entry = self.entries.get(name)
+        """A content's bytes. Raises `Damaged` with `state` `withheld`, `expired`, `missing` or `corrupt`."""
+        name, tier = str(reference["name"]), reference.get("tier", layout.ORDINARY)
+        entry = self.entry_of(reference)
+        if entry is None and name in self.withheld:
+            raise Damaged(f"the content {name[:12]} was left out of the bundle", blob=name, state=WITHHELD)
         if entry is None:
-            withheld = any(left_out == reference["name"] for left_out, _, _ in self.container.withheld)
-            state = "withheld" if withheld else "missing"
-            raise Damaged(f"the content {reference['name'][:12]} is {state}", blob=reference["name"], state=state)
-        digest = hashlib.sha256()
+            raise absent(self, name, self.source.name)
+        digest = naming(tier, self.tier_key)
         for part in self.content_of(entry):
             digest.update(part)
             yield part
-        if digest.hexdigest() != reference["name"]:
-            raise Damaged(
-                f"the content {reference['name'][:12]} is not what was written", blob=reference["name"], state="corrupt"
-            )
-
-    def _broken(self, entry: Entry, detail: str) -> Damaged:
-        return Damaged(
-            f"{self.source.name}: {entry.name}: {detail}",
-            file=self.source.name,
-            offset=self._offsets[entry.name],
-            entry=entry.name,
-            state="corrupt",
-        )
-
-
-class _PackedLog:
-    """The log of a bundle as a file that rows are read from."""
-
-    name = EVENTS
-
-    def __init__(self, recording: PackedRecording) -> None:
-        self._recording = recording
-
-    def open(self, mode: str) -> BinaryIO:
-        """The raw log; damage in the stored bytes ends it early, as a cut file would."""
-        return io.BufferedReader(_Inflating(self._recording), STEP)
-
-
-class _Inflating(io.RawIOBase):
-    def __init__(self, recording: PackedRecording) -> None:
-        self._parts = recording.content_of(recording.entries[EVENTS])
-        self._left = b""
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._left:
-            try:
-                self._left = next(self._parts)
-            except (StopIteration, Damaged):
-                return 0
-        size = min(len(buffer), len(self._left))
-        buffer[:size], self._left = self._left[:size], self._left[size:]
-        return size
+        if digest.hexdigest() != name:
+            raise Damaged(f"the content {name[:12]} is not what was written", blob=name, state="corrupt")

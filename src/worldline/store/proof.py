@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -22,6 +23,7 @@ from worldline.errors import Damaged, ProofFailed, Unsealed, UsageError
 from worldline.model import events, merkle
 from worldline.model.manifest import Manifest, unseal
 from worldline.store.recording import Recording
+from worldline.store.signature import check
 
 FORMAT: Literal["worldline-proof/1"] = "worldline-proof/1"
 WATCHED_BYTES = 1 << 20
@@ -67,7 +69,8 @@ class Proven(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str
     rows: int
     hashes: int
-    trusted: bool  # whether the fingerprint was the one that the caller knows
+    trusted: bool  # whether the caller knows the fingerprint, or somebody whom he trusts signed it
+    signer: str | None = None
     seq: int | None = None
     row: dict[str, Any] | None = None
     prefix: int | None = None
@@ -95,12 +98,18 @@ def prove_prefix(recording: Recording, rows: int, watch: Callable[[int], None] =
     return _encode(_proof(manifest, line, path, prefix=Prefix(rows, root)))
 
 
-def check_proof(data: bytes, fingerprint: str | None = None, rows: Iterable[bytes] | None = None) -> Proven:
-    """What the file `data` proves. Nothing else is read.
+def check_proof(
+    data: bytes,
+    fingerprint: str | None = None,
+    rows: Iterable[bytes] | None = None,
+    signed: tuple[Path, Path] | None = None,
+) -> Proven:
+    """What the file `data` proves. Nothing else of the run is read.
 
     `fingerprint` is the seal of the run as the caller knows it from elsewhere: without one, a proof speaks only of its
-    own manifest, which anybody can write. `rows` are lines of a log; those of the prefix are then checked, too.
-    Raises `ProofFailed` with the reason.
+    own manifest, which anybody can write. `signed` is (the run's signature, a file of allowed signers): then one of
+    those must have signed it. `rows` are lines of a log; those of the prefix are then checked, too.
+    Raises `ProofFailed` with the reason, `SignatureFailed` where a signature cannot be checked here.
     """
     proof = _decode(data)
     try:
@@ -111,6 +120,7 @@ def check_proof(data: bytes, fingerprint: str | None = None, rows: Iterable[byte
         raise ProofFailed(f"it speaks of another run: its fingerprint is {seal}", fingerprint=seal)
     if (proof.run, proof.attempt) != (manifest.run, manifest.attempt):
         raise ProofFailed(f"its manifest is of {manifest.run}, {manifest.attempt}")
+    signer = _signer(proof.manifest, *signed) if signed is not None else None
     path, root = [_hash(text) for text in proof.path], _hash(manifest.root)
     proven = Proven(
         run=proof.run,
@@ -118,7 +128,8 @@ def check_proof(data: bytes, fingerprint: str | None = None, rows: Iterable[byte
         fingerprint=seal,
         rows=manifest.rows,
         hashes=len(path),
-        trusted=fingerprint is not None,
+        trusted=fingerprint is not None or signer is not None,
+        signer=signer,
     )
     if isinstance(proof.row, Row):
         row = _row(proof.row)
@@ -131,6 +142,14 @@ def check_proof(data: bytes, fingerprint: str | None = None, rows: Iterable[byte
     if not merkle.extends(root, manifest.rows, _hash(prefix.root), prefix.rows, path):
         raise ProofFailed(f"the first {prefix.rows} rows do not lead to the sealed root")
     return replace(proven, prefix=prefix.rows, head=None if rows is None else _head(prefix, rows))
+
+
+def _signer(line: str, signature: Path, signers: Path) -> str:
+    """Who of the allowed signers signed the manifest's line."""
+    found = check(line.encode("utf-8"), signature, signers)
+    if found.state != "good":
+        raise ProofFailed(found.detail or f"nobody signed it: there is no {signature}")
+    return str(found.by)
 
 
 def _sealed(recording: Recording) -> tuple[str, Manifest]:

@@ -7,6 +7,7 @@ sealed:complete          sealed and published; a seal that was missing behind th
 superseded               sealed without publishing, and another attempt of its run published
 published-unattested     a result is out that no sealed attempt vouches for: untouched, never run again
 damaged                  not what was written, with file and offset: untouched
+contained                a secret was found in it, and it is in quarantine or on its way: untouched
 
 Before the commit point a death publishes nothing; behind it the seal is completed from what was staged. It may be run
 again at any time, also after it was killed itself.
@@ -26,12 +27,13 @@ from worldline.model.manifest import Manifest, unseal
 from worldline.store import layout, salvage
 from worldline.store.log import take_lock
 from worldline.store.packed import PackedRecording
+from worldline.store.quarantine import register_of
 from worldline.store.recording import Recording
 from worldline.store.salvage import Found
 from worldline.store.seal import attest, chunks_of, publish
 from worldline.store.verify import verify
 
-HARMLESS = frozenset({"stillborn", "live", "sealed:partial", "sealed:complete", "superseded"})
+HARMLESS = frozenset({"stillborn", "live", "sealed:partial", "sealed:complete", "superseded", "contained"})
 DIED = "its writer died"
 
 
@@ -59,24 +61,34 @@ def reconcile(run: Path, account: Account) -> list[State]:
 
     Returns the states, attempts oldest first. Raises `LogBroken` or `OSError` where the place cannot be written.
     """
-    attempts = list(layout.attempts(run))
+    attempts = _open(run)
     first = publisher_of(run)  # that the others are superseded holds only once it is sealed
     states = {attempt: _attempt(attempt, account) for attempt in sorted(attempts, key=lambda path: path != first)}
     found = [states[attempt] for attempt in attempts]
-    if publisher_of(run) is None:
+    held = register_of(run).rows
+    if publisher_of(run) is None and not any(attempt.name in held for attempt in layout.attempts(run)):
         lost = [f"{result.name} is the result of no attempt" for result in sorted(run.glob("*.json"))]
         found += [State(run.name, None, "published-unattested", reason) for reason in lost]
+    found += [State(run.name, name, "contained", f"for the secret {row.label}") for name, row in held.items()]
     return found or [State(run.name, None, "stillborn")]
+
+
+def _open(run: Path) -> list[Path]:
+    """The attempts that were not contained, oldest first."""
+    held = register_of(run).rows
+    return [attempt for attempt in layout.attempts(run) if attempt.name not in held]
 
 
 def publisher_of(run: Path) -> Path | None:
     """The attempt whose result is out, sealed or not."""
-    begun = (attempt for attempt in layout.attempts(run) if (attempt / layout.CHUNKS).is_dir())
+    begun = (attempt for attempt in _open(run) if (attempt / layout.CHUNKS).is_dir())
     return next((attempt for attempt in begun if Recording(attempt).published is not None), None)
 
 
 def _attempt(attempt: Path, account: Account) -> State:
     run, name = attempt.parent.parent.parent.name, attempt.name
+    if (link := layout.link_in(attempt)) is not None:  # what would be moved, cut or added to may be another's
+        return State(run, name, "damaged", f"{link.name} is a symbolic link", file=link.name, offset=0)
     if (attempt / layout.MANIFEST).exists():
         return _sealed(attempt)
     if not any(path.stat().st_size for path in _log_files(attempt)):  # a newborn's lock is not taken from it
@@ -194,7 +206,7 @@ def refuse_doubt(recording: Recording) -> Recording:
     results = sorted(run.glob("*.json"))
     if not results:
         return recording
-    recordings = [Recording(attempt) for attempt in layout.attempts(run) if (attempt / layout.CHUNKS).is_dir()]
+    recordings = [Recording(attempt) for attempt in _open(run) if (attempt / layout.CHUNKS).is_dir()]
     names = [m.result["name"] for r in recordings if (m := r.manifest) is not None and m.disposition == "complete"]
     if any(result.name in names for result in results) or any(each.live for each in recordings):
         return recording

@@ -7,6 +7,7 @@ directory, an attempt directory, or the published result file.
 from __future__ import annotations
 
 import fcntl
+import filecmp
 import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -16,20 +17,23 @@ from typing import Any
 import msgspec
 
 from worldline.errors import Damaged, NewerFormat, NotARecording, RecordingNotFound
-from worldline.model import upcast, values
+from worldline.model import fields, upcast, values
 from worldline.model.events import Event
-from worldline.model.manifest import FORMAT, READABLE, Manifest, unseal
-from worldline.store import layout
-from worldline.store.blobs import read_tier_key, stream_blob
+from worldline.model.manifest import FORMAT, MOST_BYTES, READABLE, Manifest, unseal
+from worldline.store import layout, quarantine
+from worldline.store.availability import MISSING, Expiry, absent, expiry_of
+from worldline.store.blobs import blob_file, read_tier_key, stream_blob
 from worldline.store.rows import Damage, LogFile, RowReader
 
 JSON = "application/json"
 DEEP = "application/x-worldline-deep+json"
+MOST_LOADED = 256 << 20  # bytes of a content that is loaded whole; larger ones are streamed
+MOST_RESULT = 64 << 20  # bytes of result.json and progress.json
 # the media type of values that nest too deep for a row (model.values.flatten)
 
 
 class Recording:
-    """One attempt as it stands on disk. Raises `RecordingNotFound`, `NotARecording` or `NewerFormat`."""
+    """One attempt as it stands on disk. Raises `RecordingNotFound`, `NotARecording`, `NewerFormat` or `Contained`."""
 
     def __init__(self, path: Path | str) -> None:
         self.attempt = _find_attempt(Path(path))
@@ -37,6 +41,7 @@ class Recording:
         self.damages: list[Damage] = []
         self.reader: RowReader | None = None  # of the last complete pass over the rows
         self._seal_problem: str | None = None
+        self._expiry: tuple[Any, Expiry] | None = None
 
     @property
     def run_id(self) -> str:
@@ -64,10 +69,13 @@ class Recording:
 
     def events(self) -> Iterator[Event]:
         """The good rows, in order, as the newest format has them. When it ends, `damages` holds what was not good."""
-        reader = RowReader(self.files())
+        reader, unfit = RowReader(self.files()), []
         for event in reader:
-            yield upcast.header(event) if event.name == "meta/header" else event
-        self.reader, self.damages = reader, reader.damages
+            if wrong := fields.problem(event):
+                unfit.append(Damage("unfit", *reader.at, event.seq, wrong))
+            else:
+                yield upcast.header(event) if event.name == "meta/header" else fields.present(event)
+        self.reader, self.damages = reader, [*reader.damages, *unfit]
 
     @cached_property
     def header(self) -> Event:
@@ -81,13 +89,16 @@ class Recording:
                 f"{self.attempt} is in the format {written!r}, this version reads {FORMAT}; upgrade worldline",
                 format=written,
             )
-        return upcast.header(first)
+        header = upcast.header(first)
+        opened = {key: self.loaded(value) for key, value in header.data.items()}
+        if wrong := fields.unfit(header.name, opened):
+            raise Damaged(f"{self.attempt}: the header's {wrong} cannot be", file=str(self.attempt), offset=0, seq=0)
+        return fields.present(msgspec.structs.replace(header, data=opened))
 
     @cached_property
     def manifest_line(self) -> bytes | None:
         """The manifest as it stands there, or None where there is none."""
-        path = self.attempt / layout.MANIFEST
-        return path.read_bytes() if path.is_file() else None
+        return layout.read_bounded(self.attempt / layout.MANIFEST, MOST_BYTES)
 
     @cached_property
     def manifest(self) -> Manifest | None:
@@ -114,6 +125,8 @@ class Recording:
     @property
     def live(self) -> bool:
         """Whether a writer holds it now (on this host)."""
+        if not (self.attempt / layout.LOCK).is_file():
+            return False
         try:
             descriptor = os.open(self.attempt / layout.LOCK, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
@@ -139,7 +152,7 @@ class Recording:
     def published(self) -> Path | None:
         """The result that this attempt published: the same file as its own `result.json`, or a copy of it."""
         results = sorted(self.run_directory.glob("*.json"))
-        return next((result for result in results if _publishes(self.attempt, result)), None)
+        return next((result for result in results if publishes(self.attempt, result)), None)
 
     @property
     def path(self) -> Path:
@@ -151,10 +164,11 @@ class Recording:
         """What `result.json` says, or while there is none the latest `progress.json`, or nothing."""
         for name in (layout.RESULT, layout.PROGRESS):
             try:
-                if (self.attempt / name).is_file():
-                    return msgspec.json.decode((self.attempt / name).read_bytes(), type=dict[str, Any])
-            except (FileNotFoundError, msgspec.DecodeError):  # replaced or removed meanwhile, or damaged
+                data = layout.read_bounded(self.attempt / name, MOST_RESULT)
+            except FileNotFoundError:  # replaced or removed meanwhile
                 continue
+            if data is not None and (summary := summary_of(data)):
+                return summary
         return {}
 
     @cached_property
@@ -162,13 +176,50 @@ class Recording:
         """The key that names the contents of the restricted tier; None where there is none, or it was left out."""
         return read_tier_key(self.attempt)
 
+    @property
+    def expiry(self) -> Expiry:
+        """What was removed since it was sealed, and whether the records of that hold. Read anew when there are more."""
+        path = self.attempt / layout.EXPIRY
+        state = path.lstat() if os.path.lexists(path) else None
+        stamp = state and (state.st_ino, state.st_size, state.st_mtime_ns)
+        if self._expiry is None or self._expiry[0] != stamp:
+            self._expiry = stamp, expiry_of(self.attempt, self.manifest, self.fingerprint)
+        return self._expiry[1]
+
+    def stored_size(self, reference: dict[str, Any]) -> int | None:
+        """How many bytes stand there under a blob's name; None where nothing does. Raises `Damaged` for no name."""
+        path = blob_file(self.attempt, reference)
+        return path.stat().st_size if path.is_file() else None
+
     def stream_blob(self, reference: dict[str, Any]) -> Iterator[bytes]:
-        """The bytes of a blob in parts. Raises `Damaged` at its end where they are not what was written, or missing."""
-        return stream_blob(self.attempt, reference)
+        """The bytes of a blob in parts. Raises `Damaged` at its end where they are not what was written.
+
+        So it does at once where they are not there; its `state` is `missing` then, or `expired` as declared.
+        """
+        try:
+            yield from stream_blob(self.attempt, reference)
+        except Damaged as error:
+            if error.facts.get("state") != MISSING or self.stored_size(reference) is not None:
+                raise
+            raise absent(self, reference["name"], str(error.facts["file"])) from None
 
     def blob(self, reference: dict[str, Any]) -> bytes:
-        """The bytes of a blob, checked. Raises `Damaged`."""
-        return b"".join(self.stream_blob(reference))
+        """The bytes of a blob, checked. Raises `Damaged`, also where there are more than can be loaded whole."""
+        parts, size, most = [], 0, min(reference.get("size", MOST_LOADED), MOST_LOADED)
+        for part in self.stream_blob(reference):
+            size += len(part)
+            if size > most:
+                what = f"the content {reference['name'][:12]} has over {most:,} bytes"
+                raise Damaged(what, blob=reference["name"], state="corrupt")
+            parts.append(part)
+        return b"".join(parts)
+
+    def _json(self, reference: dict[str, Any]) -> Any:
+        try:
+            return msgspec.json.decode(self.blob(reference))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            what = f"the content {reference['name'][:12]} is no JSON: {error}"
+            raise Damaged(what, blob=reference["name"], state="corrupt") from None
 
     def content(self, value: Any) -> bytes:
         """The bytes of a text as rows carry it: a string, `$b64`, `$wtf8`, or a blob of the bytes or of such a form.
@@ -178,9 +229,10 @@ class Recording:
         if isinstance(value, dict) and "$withheld" in value:
             return b""
         if isinstance(value, dict) and "$blob" in value:
-            data = self.blob(value["$blob"])
-            return self.content(msgspec.json.decode(data)) if value["$blob"]["type"] == JSON else data
-        text = values.restore(value)
+            if value["$blob"]["type"] != JSON:
+                return self.blob(value["$blob"])
+            value = self._json(value["$blob"])
+        text = _restored(value)
         if isinstance(text, bytes):
             return text
         return str(text).encode("utf-8", "surrogatepass")
@@ -194,42 +246,66 @@ class Recording:
     def value(self, value: Any) -> Any:
         """The Python value that was recorded, loaded from its blob where it is one."""
         if not (isinstance(value, dict) and "$blob" in value):
-            return values.restore(value)
-        loaded = msgspec.json.decode(self.blob(value["$blob"]))
-        return values.unflatten(loaded) if value["$blob"]["type"] == DEEP else values.restore(loaded)
+            return _restored(value)
+        return _restored(self._json(value["$blob"]), value["$blob"]["type"] == DEEP)
 
     def loaded(self, value: Any) -> Any:
         """JSON that a row carries inline or as a blob, as it was written: nothing in it is unescaped."""
         if isinstance(value, dict) and "$blob" in value:
-            return msgspec.json.decode(self.blob(value["$blob"]))
+            return self._json(value["$blob"])
         return value
+
+
+def summary_of(data: bytes) -> dict[str, Any]:
+    """What the bytes of a `result.json` or `progress.json` say; nothing where they are no such thing."""
+    try:
+        said = msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    return said if fields.unfit_result(said) is None else {}
+
+
+def _restored(value: Any, deep: bool = False) -> Any:
+    """A value out of its written form. Raises `Damaged` where that is none."""
+    try:
+        return values.unflatten(value) if deep else values.restore(value)
+    except ValueError as error:
+        raise Damaged(f"a recorded value cannot be read: {error}", state="corrupt") from None
 
 
 def _find_attempt(path: Path) -> Path:
     """The attempt directory that `path` names: itself, a run's published or newest attempt, or a result's."""
+    quarantine.refuse_moved(path)
     if not path.exists():
         raise RecordingNotFound(f"no recording at {path}", path=str(path))
     if path.is_file() and path.suffix == ".json" and (path.parent / layout.ATTEMPTS).is_dir():
         for attempt in layout.attempts(path.parent):
-            if _publishes(attempt, path):
+            if publishes(attempt, path):
+                quarantine.refuse(path.parent, attempt.name)
                 return attempt.absolute()
         raise NotARecording(f"{path} is the result of no attempt beside it", path=str(path))
     if (path / layout.OPEN).exists() or (path / layout.CHUNKS).is_dir():
+        quarantine.refuse(path.absolute().parent.parent.parent, path.name)
         return path.absolute()
-    found = list(layout.attempts(path))
+    contained = quarantine.register_of(path).rows
+    found = [attempt for attempt in layout.attempts(path) if attempt.name not in contained]
+    results = list(path.glob("*.json"))
+    published = [attempt for attempt in found if any(publishes(attempt, result) for result in results)]
+    if not published:
+        quarantine.refuse(path)
     if not found:
         inside = f"; `worldline list {path}` looks for some inside" if path.is_dir() else ""
         raise NotARecording(f"{path} is no recording{inside}", path=str(path))
-    results = list(path.glob("*.json"))
-    published = [attempt for attempt in found if any(_publishes(attempt, result) for result in results)]
     begun = [attempt for attempt in found if (attempt / layout.OPEN).exists()]
     return (published or begun or found)[-1].absolute()
 
 
-def _publishes(attempt: Path, result: Path) -> bool:
+def publishes(attempt: Path, result: Path) -> bool:
     """Whether `result` is the attempt's own. In a copied store links are files of their own, with the same bytes."""
     own = attempt / layout.RESULT
     if not own.is_file() or not result.is_file():
         return False
     staged = (attempt / layout.MANIFEST).exists() or (attempt / layout.STAGED).exists()
-    return own.samefile(result) or (staged and own.stat().st_nlink == 1 and own.read_bytes() == result.read_bytes())
+    return own.samefile(result) or (
+        staged and own.stat().st_nlink == 1 and filecmp.cmp(own, result, shallow=False)  # read in parts
+    )

@@ -7,6 +7,7 @@ rest of the story. Behind a hole the first row cannot be checked against its nei
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, Literal, Protocol
 
@@ -17,6 +18,7 @@ from worldline.model.events import Event
 
 _LONGEST = 2 * events.MAX_ROW  # a cut row and the good one behind it
 _HEADS = 8  # how many damaged lines back a row may still link to
+_SYNCED = 65_536  # how many rows back a `sync` mark is still compared
 _START = b'{"seq":'
 
 
@@ -24,7 +26,8 @@ class Damage(msgspec.Struct, frozen=True):
     """One damaged place. `offset` is the byte in `file`; `seq` is the row expected there.
 
     Kinds: `changed` (hash), `malformed`, `order` (a row out of place), `gap` (rows missing before it), `zeros` (NUL
-    padding, as file systems leave after a crash), `torn` (the file ends inside a line).
+    padding, as file systems leave after a crash), `torn` (the file ends inside a line), `unfit` (the row is what was
+    written, but its fields are not what a reader can make sense of; `Recording.events` leaves it out).
     """
 
     kind: str
@@ -62,6 +65,9 @@ class RowReader:
         self.head = events.GENESIS  # the last good row's hash
         self.leaf = b""
         self.bytes = 0  # of good rows
+        self.at = ("", 0)  # file and byte of the last good row
+        self.false_sync: int | None = None  # the first row whose `sync` names other rows than those before it
+        self._starts: deque[str] = deque(maxlen=_SYNCED)  # of the hashes of the last good rows, as `sync` names them
         self._heads = [events.GENESIS]  # what the next row may link to; several after a damaged line
         self._verified = 0  # one more than the seq of the last row that linked
         self._unread = 0  # damaged lines since the last good row: each may have been one
@@ -75,6 +81,7 @@ class RowReader:
             event = self._read(line, after)
             if event is not None:
                 self.bytes += len(line.raw)
+                self.at = line.file, line.offset
                 yield event
             line = after
 
@@ -105,11 +112,20 @@ class RowReader:
             self._unread, self._hole = self._unread + 1, False
             self._remember(events.link(self._heads[-1], leaf), bytes.fromhex(event.h))
             return None
+        self._check_sync(event)
         self.seq, self.leaf, self.head = event.seq + 1, leaf, bytes.fromhex(event.h)
         self._heads, self._unread, self._hole = [self.head], 0, False
         if linked:
             self._verified = self.seq
         return event
+
+    def _check_sync(self, event: Event) -> None:
+        if event.sync is not None and self.false_sync is None and not self.damages:
+            n, start = event.sync
+            back = event.seq - n
+            if not 0 < n <= event.seq or (back < len(self._starts) and self._starts[-1 - back] != start):
+                self.false_sync = event.seq
+        self._starts.append(event.h[:16])
 
     def _objection(self, event: Event, linked: bool, after: _Line | None) -> tuple[str, str]:
         """What is wrong with a row's place or bytes: a kind of damage and its detail; an empty kind is nothing."""
@@ -129,7 +145,7 @@ class RowReader:
         return "", ""
 
     def _unreadable(self, line: _Line, error: str) -> None:
-        if not line.raw.strip(b"\0"):
+        if _is_padding(line.raw):
             kind, detail = "zeros", f"{len(line.raw):,} NUL bytes: padding that a crash left"
         elif line.torn:
             kind, detail = "torn", "the line is cut before its end"
@@ -153,18 +169,25 @@ class RowReader:
 def _read_line(file: BinaryIO) -> bytes:
     """The next line, LF included, or as much of it as two rows may take. Behind NUL padding a row comes whole."""
     raw = file.readline(_LONGEST)
-    if raw[:1] == b"\0" and raw[-1:] != b"\n" and raw.strip(b"\0"):
+    if raw[:1] == b"\0" and raw[-1:] != b"\n" and not _is_padding(raw):
         raw += file.readline(_LONGEST)
     return raw
 
 
 def _parts(raw: bytes) -> list[bytes]:
     """One line as its parts: where a row was cut before its LF, padding and the next good row stand behind it."""
+    if _is_padding(raw):
+        return [raw]
     at = raw.rfind(_START, 1)
     if at < 0 or _is_row(raw) or not _is_row(raw[at:]):
         at = len(raw)
     text = raw[:at].rstrip(b"\0")
     return [part for part in (text, raw[len(text) : at], raw[at:]) if part]
+
+
+def _is_padding(raw: bytes) -> bool:
+    """Whether a line is NUL bytes alone: compared, since stripping them takes many times as long."""
+    return raw[:1] == b"\0" and raw == bytes(len(raw))
 
 
 def _is_row(raw: bytes) -> bool:

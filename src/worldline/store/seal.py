@@ -82,7 +82,7 @@ def attest(attempt: Path) -> None:
 def _commit(attempt: Path, name: str, encoded: bytes, mode: str) -> Path:
     """The commit point. One attempt of a run at a time, since without hard links the look and the step are two."""
     run = attempt.parent.parent.parent
-    with _alone(run / layout.ATTEMPTS):
+    with alone(run / layout.ATTEMPTS):
         if taken := next(iter(sorted(run.glob("*.json"))), None):
             raise RecordError(f"{taken} is already published by another attempt", path=str(taken))
         if mode == layout.RENAME:
@@ -94,7 +94,8 @@ def _commit(attempt: Path, name: str, encoded: bytes, mode: str) -> Path:
 
 
 @contextmanager
-def _alone(directory: Path) -> Iterator[None]:
+def alone(directory: Path) -> Iterator[None]:
+    """Hold a directory's lock; who asks for it meanwhile waits. The attempts' one is for what changes a run."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

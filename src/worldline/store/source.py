@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from worldline.errors import ReadError, RecordingNotFound, UsageError
 
-_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})")
 
 
 class Source(Protocol):
@@ -37,6 +37,7 @@ class FileSource:
 
     def read(self, offset: int, size: int) -> bytes:
         """Read from the file, which may be read by others meanwhile."""
+        _inside(self, offset, size)
         data = os.pread(self._descriptor, size, offset)
         while len(data) < size and (more := os.pread(self._descriptor, size - len(data), offset + len(data))):
             data += more
@@ -47,6 +48,25 @@ class FileSource:
             os.close(self._descriptor)
 
 
+class Tailed:
+    """A source whose last bytes are read at once: what opening a bundle asks for stands there, in small pieces."""
+
+    BYTES = 64 * 1024
+
+    def __init__(self, inner: Source) -> None:
+        self.name, self.size = inner.name, inner.size
+        self._inner = inner
+        self._from = max(0, inner.size - self.BYTES)
+        self._tail = inner.read(self._from, inner.size - self._from)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Read from the tail, and what is not in it from the source."""
+        at = offset - self._from
+        if at >= 0 and at + size <= len(self._tail):
+            return self._tail[at : at + size]
+        return self._inner.read(offset, size)
+
+
 class UrlSource:
     """An http or https URL whose server answers ranges. Connections are kept; redirects are not followed.
 
@@ -54,18 +74,26 @@ class UrlSource:
     """
 
     def __init__(self, url: str, timeout: float = 30.0) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"not a URL of a bundle: {url}", url=url)
         self.name = url
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host, port = None, None
+        if host is None or parts.scheme not in ("http", "https") or not url.isascii():
+            raise UsageError(f"not a URL of a bundle: {url}", url=url)
         self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        self._connection = kind(parts.hostname, parts.port, timeout=timeout)
+        try:
+            self._connection = kind(host, port, timeout=timeout)
+        except http.client.InvalidURL:
+            raise UsageError(f"not a URL of a bundle: {url}", url=url) from None
         self.size = 0
         self.size = self._get(0, 1)[1]
 
     def read(self, offset: int, size: int) -> bytes:
         """Fetch one range."""
+        _inside(self, offset, size)
         if size == 0:
             return b""
         data, total = self._get(offset, size)
@@ -103,6 +131,16 @@ def _idle(connection: http.client.HTTPConnection) -> bool:
     """Whether the last answer was read to its end, so that the connection takes another request."""
     response = getattr(connection, "_HTTPConnection__response", None)
     return response is None or response.isclosed()
+
+
+def _inside(source: Source, offset: int, size: int) -> None:
+    """Raise `ReadError` for what no source of this size holds: nothing is allocated for it."""
+    if offset < 0 or size < 0 or offset + size > source.size:
+        raise ReadError(
+            f"{source.name} has {source.size:,} bytes, none from {offset:,} to {offset + size:,}",
+            file=source.name,
+            offset=offset,
+        )
 
 
 def _whole(source: Source, data: bytes, offset: int, size: int) -> bytes:

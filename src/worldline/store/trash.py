@@ -16,10 +16,13 @@ import msgspec
 from worldline.errors import RecordError
 from worldline.model.ids import is_id
 from worldline.store import layout
+from worldline.store.blobs import sweep_pool
 from worldline.store.catalog import runs
+from worldline.store.quarantine import CONTAINED
 from worldline.store.recording import Recording
 
 PIN = "pinned"
+TRASH = "trash"
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -52,10 +55,12 @@ def trashed(store: Path, now: float) -> list[Candidate]:
 
 def trash_of(store: Path) -> Path:
     """Where the runs of a store go."""
-    return store.resolve().parent / "trash"
+    return store.resolve().parent / TRASH
 
 
 def _candidate(run: Path, now: float) -> Candidate:
+    if run.is_symlink():  # what it leads to is not of this store
+        return Candidate(run.name, run, now - run.lstat().st_mtime, 0, "a symbolic link")
     changed = max(path.stat().st_mtime for path in (run, *layout.attempts(run)))
     return Candidate(run.name, run, now - changed, _size(run), why_kept(run))
 
@@ -68,8 +73,12 @@ def _size(run: Path) -> int:
 
 def why_kept(run: Path) -> str | None:
     """Why a run must stay where it is, or None."""
+    if run.is_symlink():
+        return "a symbolic link"
     if (run / PIN).exists():
         return "pinned"
+    if (run / CONTAINED).exists():
+        return "contained"
     begun = [attempt for attempt in layout.attempts(run) if (attempt / layout.CHUNKS).is_dir()]
     return "live" if any(Recording(attempt).live for attempt in begun) else None
 
@@ -99,6 +108,7 @@ def delete(store: Path, chosen: Iterable[Candidate]) -> Iterator[Candidate]:
         if kept is None:
             shutil.rmtree(each.path)
         yield msgspec.structs.replace(each, kept=kept)
+    sweep_pool(store / layout.POOL)
 
 
 def pin(run: Path, pinned: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from worldline.model.fields import is_reference
 from worldline.model.manifest import Manifest
 from worldline.store.rows import RowReader
 
@@ -51,9 +52,8 @@ class Verification(msgspec.Struct):
 def collect_blobs(value: Any, found: dict[str, dict[str, Any]]) -> None:
     """Every `$blob` reference inside a row's data, by its name."""
     if isinstance(value, dict):
-        reference = value.get("$blob")
-        if isinstance(reference, dict) and isinstance(reference.get("name"), str):
-            found[reference["name"]] = reference
+        if is_reference(value):
+            found[value["$blob"]["name"]] = value["$blob"]
         else:
             for item in value.values():
                 collect_blobs(item, found)
@@ -71,6 +71,8 @@ def rows_against_seal(
     """
     for damage in rows.damages:
         yield Problem(damage.kind, f"row {damage.seq} ({damage.file}, byte {damage.offset:,})", damage.detail)
+    if rows.false_sync is not None:
+        yield Problem("changed", f"row {rows.false_sync}", "its sync mark names other rows than those before it")
     if manifest is None:
         return
     found = (rows.seq, rows.head.hex(), root, header, rows.bytes)
@@ -80,3 +82,14 @@ def rows_against_seal(
             yield Problem("changed", name, f"the seal says {there}, the log gives {here}")
     if last != "meta/end":
         yield Problem("gap", "the last row", f"a sealed log ends with meta/end, not {last or 'nothing'}")
+
+
+def derivation(manifest: Manifest) -> dict[str, Any]:
+    """What to say of a record that was made of another one (`derived_from`); nothing of one that was not."""
+    said = manifest.derived_from
+    if said is None:
+        return {}
+    removed, rules = said.get("removed"), said.get("rules")
+    counts = [n for n in removed.values() if type(n) is int] if isinstance(removed, dict) else []
+    by = f"{len(rules):,} rule{'' if len(rules) == 1 else 's'}" if isinstance(rules, list) else "rules"
+    return {"derivation": f"derived from {said.get('seal')!s:.12}, {sum(counts):,} removed by {by}"}

@@ -11,21 +11,22 @@ Each question is a function; `verify` asks all of them in one pass. `check_manif
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from worldline.errors import Damaged, WorldlineError
 from worldline.model.manifest import Manifest, unseal
 from worldline.model.merkle import Merkle
+from worldline.store import availability as states
 from worldline.store import layout, signature
-from worldline.store.blobs import stream_blob
 from worldline.store.packed import PackedRecording
 from worldline.store.recording import Recording
 from worldline.store.rows import RowReader
-from worldline.store.verdicts import Problem, Verdict, Verification, collect_blobs, rows_against_seal
-from worldline.store.verify_packed import judge_packed
+from worldline.store.verdicts import Problem, Verdict, Verification, collect_blobs, derivation, rows_against_seal
+from worldline.store.verify_packed import Exports, judge_packed
 
 WATCHED_BYTES = 1 << 20
 CANNOT_BE_EXCLUDED = "a forgery that was sealed anew cannot be excluded"
@@ -34,15 +35,22 @@ _SEALED_FILES = _FOLDERS | {layout.TORN}  # what stands there is in the manifest
 _Watch = Callable[[int], None]
 
 
-def verify(recording: Recording, watch: _Watch = lambda size: None, *, signers: Path | None = None) -> Verification:
+def verify(
+    recording: Recording,
+    watch: _Watch = lambda size: None,
+    *,
+    signers: Path | None = None,
+    exports: Exports | None = None,
+) -> Verification:
     """Read every byte of a recording and judge it. Raises only for what is no recording at all.
 
     `watch` is told, now and then, how many more bytes of the log have been read: for a progress line. `signers` is a
-    file of allowed signers (`ssh-keygen`): then a recording that none of them signed does not verify.
+    file of allowed signers (`ssh-keygen`): then a recording that none of them signed does not verify. `exports` derive
+    a bundle's further entries again, by name (`engine.export`); without them these are named as not derived.
     Raises `UsageError` where there is no such file, `SignatureFailed` where it cannot be used.
     """
     if isinstance(recording, PackedRecording):
-        answers, facts = judge_packed(recording, watch)
+        answers, facts = judge_packed(recording, watch, exports)
         return Verification.of({**answers, "authenticity": authenticity(recording, signers)}, facts)
     reading = Reading(recording, watch)
     answers = {
@@ -90,22 +98,26 @@ def evidence(recording: Recording, reading: Reading | None = None) -> Verdict:
     """Whether every content that is here is what a row or the seal names: `ok` or `failed`."""
     if isinstance(recording, PackedRecording):
         return judge_packed(recording)[0]["evidence"]
-    corrupt = (reading or Reading(recording)).contents[0]
+    corrupt = (reading or Reading(recording)).contents.corrupt
     return Verdict("failed" if corrupt else "ok", corrupt)
 
 
 def availability(recording: Recording, reading: Reading | None = None) -> Verdict:
-    """Whether every content that should be here is: `ok`, `missing`, or `withheld` (left out of a bundle, and said)."""
+    """Whether every content that should be here is: `ok`, `missing`, or `failed` (the record of what expired).
+
+    `expired` (some went behind their retention) and `withheld` (left out of a bundle, and said) are no problems.
+    """
     if isinstance(recording, PackedRecording):
         return judge_packed(recording)[0]["availability"]
-    missing = (reading or Reading(recording)).contents[1]
-    return Verdict("missing" if missing else "ok", missing)
+    contents = (reading or Reading(recording)).contents
+    return states.verdict(contents.counts, contents.missing, recording.expiry)
 
 
 def publication(recording: Recording) -> Verdict:
     """Whether the published result is this attempt's: `ok`, or `failed`.
 
-    `withheld` is sealed as partial, `packed` a bundle of what was published, `unsealed` not sealed at all.
+    `withheld` is sealed as partial, `packed` a bundle of what was published, `unsealed` not sealed at all; `derived`
+    was made of another recording, which published or not: this one never did.
     """
     if isinstance(recording, PackedRecording):
         return judge_packed(recording)[0]["publication"]
@@ -118,6 +130,8 @@ def publication(recording: Recording) -> Verdict:
     problems = list(_publication(recording, manifest))
     if problems:
         return Verdict("failed", problems)
+    if manifest.derived_from is not None:
+        return Verdict("derived", facts=derivation(manifest))
     return Verdict("ok" if manifest.result["publish"] != "none" else "withheld")
 
 
@@ -150,6 +164,14 @@ def authenticity(recording: Recording, signers: Path | None = None) -> Verdict:
     return Verdict("unsigned", facts={"authenticity": words, "key": found.key})
 
 
+class _Contents(NamedTuple):
+    """The problems of contents, and how many are in which state."""
+
+    corrupt: list[Problem]
+    missing: list[Problem]
+    counts: Counter[str]
+
+
 class Reading:
     """One pass over the log, and one over its contents, for the questions to share."""
 
@@ -168,8 +190,8 @@ class Reading:
                 told = self.rows.bytes
 
     @cached_property
-    def contents(self) -> tuple[list[Problem], list[Problem]]:
-        """The problems of contents: corrupt ones, missing ones."""
+    def contents(self) -> _Contents:
+        """What became of the contents that rows and manifest name."""
         return _contents(self.recording, self.recording.manifest, self.blobs)
 
 
@@ -191,7 +213,8 @@ def _files(recording: Recording, manifest: Manifest) -> Iterator[Problem]:
     if manifest.torn is not None:
         sealed[layout.TORN] = (manifest.torn["size"], manifest.torn["sha256"])
     known = {str(layout.blob_path(attempt, tier, name).relative_to(attempt)) for name, _, _, tier, _ in manifest.blobs}
-    if any(tier == layout.RESTRICTED for _, _, _, tier, _ in manifest.blobs):
+    # A writer that dies between the key and the first content that it names leaves a key alone.
+    if (manifest.recording or {}).get("restrict") or any(blob[3] == layout.RESTRICTED for blob in manifest.blobs):
         known.add(str(layout.tier_key_path(attempt).relative_to(attempt)))
     # Nothing expires whose retention was not declared.
     names = layout.SEALED_NAMES - ({layout.EXPIRY} if manifest.retention is None else set())
@@ -202,8 +225,8 @@ def _files(recording: Recording, manifest: Manifest) -> Iterator[Problem]:
             yield Problem("added", name, "a name that no sealed attempt has")
         elif not folder and name.split("/")[0] in _SEALED_FILES and name not in sealed and name not in known:
             yield Problem("added", name, "a file that was not sealed")
-        elif not folder and not path.is_file():
-            yield Problem("changed", name, "no file")
+        elif not folder and (path.is_symlink() or not path.is_file()):
+            yield Problem("changed", name, "no file of its own")
     for name, (size, digest) in sealed.items():
         if not (attempt / name).is_file():
             yield Problem("missing", name, "a sealed file is gone")
@@ -219,28 +242,30 @@ def _derived(recording: Recording) -> Iterator[Problem]:
         return  # the header's own problem is reported already
     for name, bytes_due in ((layout.OPEN, opened), (layout.LOCK, b"")):
         path = recording.attempt / name
-        if path.is_file() and path.read_bytes() != bytes_due:  # gone is no loss: it can be derived again
+        # Gone is no loss: it can be derived again.
+        if (found := layout.read_bounded(path, len(bytes_due))) is not None and found != bytes_due:
             yield Problem("changed", name, "not what the header says" if bytes_due else "the lock is not empty")
 
 
-def _contents(
-    recording: Recording, manifest: Manifest | None, named: dict[str, dict[str, Any]]
-) -> tuple[list[Problem], list[Problem]]:
+def _contents(recording: Recording, manifest: Manifest | None, named: dict[str, dict[str, Any]]) -> _Contents:
     references = dict(named)
     for name, size, media_type, tier, _ in manifest.blobs if manifest else ():
         references.setdefault(name, {"name": name, "size": size, "type": media_type, "tier": tier})
-    corrupt: list[Problem] = []
-    missing: list[Problem] = []
+    found = _Contents([], [], Counter())
     for name, reference in sorted(references.items()):
+        state, detail = states.AVAILABLE, ""
         try:
-            size = sum(len(part) for part in stream_blob(recording.attempt, reference))
+            size = sum(len(part) for part in recording.stream_blob(reference))
         except Damaged as error:
-            problem = Problem(error.facts.get("state", "corrupt"), f"blob {name[:12]}", str(error))
-            (missing if problem.kind == "missing" else corrupt).append(problem)
-            continue
-        if size != reference["size"]:
-            corrupt.append(Problem("corrupt", f"blob {name[:12]}", f"{size:,} bytes, not {reference['size']:,}"))
-    return corrupt, missing
+            state, detail = error.facts.get("state", states.CORRUPT), str(error)
+        else:
+            if size != reference["size"]:
+                state, detail = states.CORRUPT, f"{size:,} bytes, not {reference['size']:,}"
+        found.counts[state] += 1
+        if state in (states.MISSING, states.CORRUPT):
+            problems = found.missing if state == states.MISSING else found.corrupt
+            problems.append(Problem(state, f"blob {name[:12]}", detail))
+    return found
 
 
 def _publication(recording: Recording, manifest: Manifest) -> Iterator[Problem]:
@@ -252,7 +277,7 @@ def _publication(recording: Recording, manifest: Manifest) -> Iterator[Problem]:
     staged = recording.attempt / layout.STAGED
     if not staged.is_file():
         yield Problem("missing", layout.STAGED, "the staged manifest is gone")
-    elif staged.read_bytes() != (recording.attempt / layout.MANIFEST).read_bytes():
+    elif layout.read_bounded(staged, len(recording.manifest_line or b"")) != recording.manifest_line:
         yield Problem("changed", layout.STAGED, "not the manifest that was sealed")
     if manifest.result["publish"] == "none":
         return

@@ -1,0 +1,81 @@
+"""Exchanges: the crossings of a record, each folded from its rows. One is started, may be given up, and is finished.
+
+The fold needs one row after the other and keeps nothing itself: whoever reads a log whole keeps every exchange (the
+cassette), whoever only passes through lets go of those that ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from worldline.model.events import Event
+
+CONTENTS = frozenset({"arguments", "result", "value", "facts", "body", "pieces"})  # read when they are asked for
+
+
+class Exchange(msgspec.Struct):
+    """One crossing of the record. `finished` is the seq of its finished row, None where its end is unknown."""
+
+    call: str
+    kind: str
+    name: str
+    key: str
+    lane: str
+    started: int
+    parent: str | None
+    start_data: dict[str, Any]
+    start_t: int
+    finished: int | None = None
+    end_t: int | None = None
+    data: dict[str, Any] = {}
+    chunks: list[dict[str, Any]] = []
+    instant: bool = False  # a sample: one row is both start and finish
+    given_up: str | None = None  # why nobody waited for its end
+    given_up_t: int | None = None
+    effect: str | None = None
+
+    @property
+    def end(self) -> float:
+        """Its place in the finishing order; an unknown one never finished."""
+        return float("inf") if self.finished is None else self.finished
+
+
+def fold(event: Event, by_call: dict[str, Exchange], opened: Callable[[Event], dict[str, Any]]) -> Exchange | None:
+    """Fold one row: the exchange that it began (then in `by_call`), went on with or ended; None for any other row.
+
+    `opened` gives a row's data, what it had no room for read from its contents.
+    """
+    call = event.call
+    if call is None:
+        return None
+    if "key" in event.keys:
+        instant = event.name == "observation/sample"
+        by_call[call] = Exchange(
+            call=call,
+            kind=event.kind,
+            name=str(event.data.get("name")),
+            key=event.keys["key"],
+            lane=event.lane,
+            started=event.seq,
+            parent=event.keys.get("parent_id"),
+            effect=event.keys.get("effect"),
+            start_data=opened(event),
+            start_t=event.t,
+            chunks=[],
+            instant=instant,
+        )
+        if not instant:
+            return by_call[call]
+    if call not in by_call:  # its started row is damaged
+        return None
+    exchange = by_call[call]
+    if event.name == "decision/chunk":
+        exchange.chunks.append(event.data)
+    elif event.name == "meta/unknown":
+        exchange.given_up, exchange.given_up_t = str(event.data.get("why")), event.t
+    else:
+        exchange.finished, exchange.end_t, exchange.data = event.seq, event.t, opened(event)
+    return exchange
