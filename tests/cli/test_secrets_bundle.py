@@ -90,8 +90,10 @@ def picture() -> bytes:
     return written.getvalue()
 
 
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Provider, Model, Any]:
+@pytest.fixture(scope="module", params=[[], ["--spec", "spec.toml"]], ids=["in rows", "in the restricted tier"])
+def recorded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Provider, Model, Any]:
     """The leaker's run, recorded once, under a file name and with arguments that tell the secret, too."""
     folder, before = tmp_path_factory.mktemp("leaker"), Path.cwd()
     os.chdir(folder)
@@ -106,7 +108,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Provider, 
             env = environment(provider, SHOP_TOKEN=TOKEN, SHOP_HEADER=f"Basic {PLANTS['base64 of a header']}")
             command = [sys.executable, program, *PLANTS.values()]
             task = f"try {PLANTS['base64 of json']}"
-            ended = worldline("record", "--task", task, "--secret-env", "SHOP_TOKEN", "--", *command, env=env)
+            Path("spec.toml").write_text('restrict = ["tool:read_file"]\n')
+            options = ["--task", task, *request.param, "--secret-env", "SHOP_TOKEN"]
+            ended = worldline("record", *options, "--", *command, env=env)
     finally:
         os.chdir(before)
     assert ended.code == 0, ended.err
@@ -153,14 +157,19 @@ def test_no_file_of_the_run_holds_any(recorded: Any, monkeypatch: pytest.MonkeyP
 def test_no_entry_of_the_bundle_and_no_output_holds_any(recorded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, _, _, _ = recorded
     monkeypatch.chdir(folder)
-    done = worldline("pack", "latest", "-o", "packed.skn", "--with", "decisions,network")
-    assert done.code == 0, done.err
-    assert hits("packed.skn", Path("packed.skn").read_bytes()) == []
-    with zipfile.ZipFile("packed.skn") as opened:
-        entries = {name: opened.read(name) for name in opened.namelist()}
+    for words in (["-o", "packed.skn", "--with", "decisions,network"], ["-o", "shared.skn", "--share"]):
+        done = worldline("pack", "latest", *words)
+        assert done.code == 0, done.err
+        assert hits("bundle", Path(words[1]).read_bytes()) == []
+    entries = {}
+    for bundle in ("shared.skn", "packed.skn"):
+        with zipfile.ZipFile(bundle) as opened:
+            entries |= {name: opened.read(name) for name in opened.namelist()}
+        assert [hit for name, data in entries.items() for hit in hits(name, data)] == []
     wanted = {"events.jsonl", "index.json", "manifest.json", "container.json", "decisions.jsonl", "network.jsonl"}
-    assert wanted < set(entries) and {name for name in entries if name.startswith("resources/")}
-    assert [hit for name, data in entries.items() for hit in hits(name, data)] == []
+    folders = {name.partition("/")[0] for name in entries}
+    assert wanted < folders and {"resources", "thumbs"} < folders
+    assert ("restricted" in folders) == ("restricted" in {path.name for path in Path(".worldline").rglob("*/")})
     markers = {name: data.count(MARKER.encode()) for name, data in entries.items()}
     assert markers["events.jsonl"] > 12 * len(PLANTS)
     assert min(markers["decisions.jsonl"], markers["network.jsonl"]) > SAID * len(PLANTS)

@@ -110,7 +110,11 @@ def fill(boundary: RecordBoundary, value: str) -> None:
     answer(boundary, decision(json.dumps({"prompt": value}).encode()), [long[:20_025], long[20_025:]])
     asked = Call(kind="observation", name="sensor", inputs=Content.of({"for": value}))
     boundary.begin(asked).finish({}, Content.of(f"{value} at 20 degrees"))
+    inner = {"type": "Refused", "message": f"in {value}", "args": [value]}
+    group = {"type": "ExceptionGroup", "message": f"{value}s", "args": None, "group": value, "exceptions": [inner]}
+    boundary.begin(action("many", {"x": value})).fail(group)
     note = boundary.note
+    note("observation", "custom", "main", {}, {"body": f"not an answer's: {value}", "pieces": [value], "n": 5})
     note("permission", "denied", f"lane {value}", {}, {"capability": value, "facts": Content.of({"why": value})})
     note("observation", "file", "main", {}, {"name": value, "value": Content.of({"text": value})})
     note("marker", "outcome", "main", {}, {"outcome": value, "facts": Content.of({"password": value})})

@@ -54,14 +54,14 @@ def test_a_pattern_takes_texts_and_numbers_but_no_structure(tmp_path: Path) -> N
     answer(boundary, decision(json.dumps(body).encode(), "openai.chat"), [reply.encode()], headers=length)
     raw = b"to: ann@example.org"
     boundary.begin(action("ask ann@example.org", {})).finish({}, Content.of(None))
-    boundary.begin(action("mail", {"ann@example.org": 1.5, "n": 4000123412341234, "raw": raw})).finish(
-        {}, Content.of("sent")
-    )
+    boundary.begin(
+        action("mail", {"ann@example.org": 1.5, "n": 4000123412341234, "raw": raw, "big": 10**15 * 4000123412341234})
+    ).finish({}, Content.of("sent"))
     source = sealed(recorder)
-    done = derived(source, tmp_path / "out.skn", r"text:[\w.+-]+@[\w-]+\.\w+", r"text:\b\d{16}\b")
+    done = derived(source, tmp_path / "out.skn", r"text:[\w.+-]+@[\w-]+\.\w+", r"text:\b\d{16,31}\b")
     assert set(done.removed) == {"text:1", "text:2"}
     told = text_of(tmp_path / "out.skn")
-    assert "example.org" not in told and "4000123412341234" not in told and "d{16}" not in told
+    assert "example.org" not in told and "4000123412341234" not in told and "d{16" not in told
     cassette = Cassette(good(tmp_path / "out.skn"))
     asked, named, ran = cassette.exchanges
     mail, card = marker("text:1"), marker("text:2")
@@ -76,7 +76,7 @@ def test_a_pattern_takes_texts_and_numbers_but_no_structure(tmp_path: Path) -> N
     assert said["created"] == 1700000000
     said = json.loads(said["choices"][0]["message"]["content"])
     assert said == {"to": mail, "again": json.dumps([mail])}
-    assert cassette.inputs(ran) == {mail: 1.5, "n": card, "raw": f"to: {mail}".encode()}
+    assert cassette.inputs(ran) == {mail: 1.5, "n": card, "raw": f"to: {mail}".encode(), "big": card}
     manifest = good(tmp_path / "out.skn").manifest
     assert manifest is not None and manifest.result["name"] == "mail-redacted-text-1.json"
     assert named.name == f"ask {mail}" and manifest.coverage["tools"]["recorded"] == {"mail": 1, f"ask {mail}": 1}
@@ -175,6 +175,9 @@ def test_shapes_pictures_and_one_content(tmp_path: Path) -> None:
     for data in everything(tmp_path / "2.skn").values():
         assert PICTURE[:30] not in data and spelled not in data and b"c2VjcmV0" not in data
     assert "look: [redacted:pictures] end" in text_of(tmp_path / "2.skn")
+    derived(source, tmp_path / "3.skn", r"text:\w+")
+    kept = [blob for blob in good(tmp_path / "3.skn").manifest.blobs if blob[2] == "image/png"]  # type: ignore[union-attr]
+    assert [blob[4] for blob in kept] == ["captured"]  # a pattern reads no pictures
     assert source.manifest is not None
     for name, *_ in source.manifest.blobs:
         target = tmp_path / f"{name}.skn"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,10 @@ from tests.engine.derived import (
 from tests.engine.recorded import answer, decision, recorder_in
 from tests.store import forgetting
 from worldline.engine.cassette import Cassette
+from worldline.engine.replay import inspect
 from worldline.engine.rules import marker
 from worldline.engine.spec import RecordingSpec
+from worldline.errors import NothingRemoved
 from worldline.model.dialects import read_response
 from worldline.store import layout
 from worldline.store.bundle import pack
@@ -40,6 +43,7 @@ from worldline.store.packed import open_recording
 from worldline.store.recording import Recording
 from worldline.store.retention import expire
 from worldline.store.vault import forms
+from worldline.store.verify import verify
 
 HELD = "secret-env:HELD"
 VALUE = "rosebud-" + "1941"
@@ -84,6 +88,7 @@ def test_tiers_and_retention_are_kept_under_a_new_key(tmp_path: Path, declared: 
     clean = {name for name, size, kind, tier, _ in old.blobs if tier == "ordinary" and is_clean(source, name)}
     assert {blob[0] for blob in new.blobs} & {blob[0] for blob in old.blobs} <= clean
     assert {"redacted"} < {blob[4] for blob in new.blobs} <= {"redacted", "captured", "captured-restricted"}
+    assert [blob[4] for blob in new.blobs].count("redacted") > 3
     if "restrict" in declared:
         assert opened.tier_key not in (None, source.tier_key)
     before = digests(files(source.run_directory).values())
@@ -164,3 +169,37 @@ def test_a_record_of_an_older_format(tmp_path: Path) -> None:
     assert opened.header.data["format"] == "worldline/1" and opened.manifest is not None
     assert opened.manifest.derived_from is not None and opened.manifest.derived_from["format"] == "worldline/0"
     assert place.read_bytes() == before
+
+
+def test_results_are_told_once_as_they_were(tmp_path: Path) -> None:
+    """A result that an earlier request told of is not new in a later one, whichever of the two changed."""
+    recorder, boundary = recorder_in(tmp_path / "s")
+    for value in ("plain", VALUE, "plain"):
+        answer(boundary, decision(history("openai.chat", value), "openai.chat"), [b"{}"])
+    source = sealed(recorder)
+    derived(source, tmp_path / "out.skn", HELD, value=VALUE)
+    told = [
+        [exchange.start_data.get("results") for exchange in Cassette(recording).exchanges]
+        for recording in (source, good(tmp_path / "out.skn"))
+    ]
+    assert told[0] == told[1] == [["call_1"], None, None]
+
+
+@pytest.mark.parametrize(
+    "place", sorted((ROOT / "tests" / "golden").glob("v*/*.skn")), ids=lambda p: f"{p.parent.name}-{p.stem}"
+)
+def test_every_golden_recording_by_rules_that_hit_everywhere(tmp_path: Path, place: Path) -> None:
+    """Whatever a pattern or a name hits, what comes of it is a record that verifies."""
+    sweeping = [
+        [r"text:\w{3,}"],
+        ["field:type", "field:args", "field:content", "field:message"],
+        ["tool:*", "text:[0-9]"],
+    ]
+    for number, rules in enumerate(sweeping):
+        source, target = open_recording(place), tmp_path / f"{number}.skn"
+        with suppress(NothingRemoved):
+            derived(source, target, *rules)
+            found = verify(open_recording(target))
+            assert found.ok, (rules, found.problems)
+            report = inspect(open_recording(target))
+            assert report.equivalent or "--capture refs" in report.reasons[0], (rules, report)

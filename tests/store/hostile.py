@@ -92,13 +92,24 @@ def replaced(value: Any, at: tuple[Any, ...], other: Any) -> Any:
     return copied
 
 
+def without(value: Any, at: tuple[Any, ...]) -> Any:
+    """The value without what stands in the place `at`."""
+    copied = dict(value) if isinstance(value, dict) else list(value)
+    if len(at) == 1:
+        del copied[at[0]]
+    else:
+        copied[at[0]] = without(value[at[0]], at[1:])
+    return copied
+
+
 def mutations(value: Any, every: int = 1) -> Iterator[tuple[str, Any]]:
-    """The value with each of `WRONG` in each place but the whole, each named; of these every so many-th."""
+    """The value with each of `WRONG`, and with nothing, in each place but the whole, each named; every so many-th."""
     number = 0
     for at in places(value):
-        for name, other in WRONG.items() if at else ():
+        for name, other in [*WRONG.items(), ("gone", None)] if at else ():
             if number % every == 0:
-                yield f"{'.'.join(map(str, at))} is {name}", replaced(value, at, other)
+                changed = without(value, at) if name == "gone" else replaced(value, at, other)
+                yield f"{'.'.join(map(str, at))} is {name}", changed
             number += 1
 
 
@@ -108,7 +119,7 @@ def sealed_line(fields: Any) -> bytes:
     return before + b',"seal":"' + seal_digest(before).encode() + b'"}\n'
 
 
-def rechained(attempt: Path, bodies: Iterable[bytes], **facts: Any) -> None:
+def rechained(attempt: Path, bodies: Iterable[bytes], /, **facts: Any) -> None:
     """Write a sealed attempt's log anew, of the bodies of its rows: hashes, sync marks, manifest and seal follow."""
     head, fold, lines, starts = events.GENESIS, Merkle(), [], [b""]
     for body in bodies:

@@ -25,7 +25,8 @@ from worldline.store.reconcile import reconcile
 from worldline.store.recording import Recording
 from worldline.store.verify import verify
 
-READ = [["show"], ["show", "--json"], ["verify"], ["replay"], ["pack", "-o", "packed.skn"]]
+READ = [["show"], ["show", "--json"], ["verify"], ["replay"], ["pack", "-o", "packed.skn"], ["expire"]]
+READ += [["contain", "--secret-env", "SOUGHT"], ["redact", "--dry-run", "--rule", "field:found"]]
 STORE = [["list"], ["list", "--json"], ["reconcile"], ["gc", "--older-than", "0s"]]
 PRIVATE = "what is told to nobody"
 
@@ -43,6 +44,7 @@ def nothing_hangs() -> Iterator[None]:
 @pytest.fixture
 def attempt(quick: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(quick)
+    monkeypatch.setenv("SOUGHT", "found nowhere " * 3)
     (quick / "outside").mkdir()
     (quick / "outside" / "private.json").write_text(f'{{"{PRIVATE}": 1}}\n')
     return hostile.recorded(quick / "runs").attempt

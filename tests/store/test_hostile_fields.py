@@ -22,6 +22,7 @@ from worldline.engine import cassette, matcher, order, replay
 from worldline.engine.boundary import call
 from worldline.errors import Damaged, WorldlineError
 from worldline.model import chain, events
+from worldline.model.manifest import FORMAT, READABLE
 from worldline.store import layout
 from worldline.store.bundle import pack
 from worldline.store.container import INDEX, MANIFEST
@@ -116,6 +117,17 @@ def test_every_field_of_every_row(attempt: Path) -> None:
         assert good <= set(seqs) or ": seq is" in name, name  # one row that cannot be costs one row
     assert found == []
     assert verify(Recording(attempt)).ok
+
+
+def test_every_field_of_an_old_header(attempt: Path) -> None:
+    """What is raised to the newest format when it is read is looked at before."""
+    header, *rows = bodies(attempt)
+    old = json.loads(header.replace(FORMAT.encode(), READABLE[-1].encode()) + b"}")
+    found: list[str] = []
+    for name, other in mutations(old, EVERY // 2 or 1):
+        rechained(attempt, [spelled(other)[:-1], *rows], format=READABLE[-1])
+        found += [f"{name}: {defect}" for defect in defects(attempt, READ)]
+    assert found == []
 
 
 def test_an_agent_is_served_from_no_such_row(attempt: Path, monkeypatch: pytest.MonkeyPatch) -> None:

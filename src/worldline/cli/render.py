@@ -117,12 +117,17 @@ def step_lines(found: Iterable[Step], *, err: bool = False) -> int:
 
 def _step_cells(step: Step) -> tuple[str, str, str, str, str]:
     tokens = f"{number(step.input_tokens)} > {number(step.output_tokens)} tok" if step.output_tokens is not None else ""
-    what = "  ".join(call_text(call) for call in step.calls) or (f"✕ {step.error}" if step.error else "(answer)")
+    what = "  ".join(call_text(call) for call in step.calls) or _answered(step)
     retries = f"  {step.attempts - 1} retried" if step.attempts > 1 and not step.name else ""
     lane = "" if step.lane == "main" else f"[{step.lane}] "
     marks = "".join(f"   {text}" for p in step.permissions if (text := permission_text(p)))
     name = shorten(step.name or step.model or "–", 24)
     return str(step.index), name, tokens, duration(step.seconds), f"{lane}{what}{retries}{marks}"
+
+
+def _answered(step: Step) -> str:
+    """What stands for the answer of a step without tool calls."""
+    return f"✕ {step.error}" if step.error else f"– {step.lost}" if step.lost else "(answer)"
 
 
 def gaps(coverage: Mapping[str, Any], *, err: bool = False) -> None:

@@ -156,7 +156,12 @@ def _ending(recording: Recording, facts: dict[str, Any], count: int) -> None:
 
 def _full(step: Step) -> None:
     render.line(f"step {step.index}   seq {step.seq}   {step.model or step.name or ''}   lane {step.lane}")
-    for name, text in (("thought", step.reasoning), ("says", step.text), ("error", step.error or "")):
+    for name, text in (
+        ("thought", step.reasoning),
+        ("says", step.text),
+        ("error", step.error or ""),
+        ("lost", step.lost or ""),
+    ):
         if text:
             _block(name, text)
     for call in step.calls:

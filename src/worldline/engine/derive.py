@@ -21,6 +21,7 @@ from worldline import __version__
 from worldline.engine import clock
 from worldline.engine.erase import Eraser
 from worldline.engine.keeping import Keeper
+from worldline.engine.pictures import thumbnail
 from worldline.engine.recontent import Contents
 from worldline.engine.recut import recut
 from worldline.engine.rewrite import Rewriter
@@ -101,7 +102,7 @@ def derive(
         facts["chunks"] = seal.chunks_of(attempt)
         seal.publish(attempt, name, result, facts, publishes=False)
         layout.write_durable(attempt / layout.OPEN, layout.opened(header))
-        size = bundle.pack(Recording(attempt), target).size if target is not None else 0
+        size = bundle.pack(Recording(attempt), target, thumbnail=thumbnail).size if target is not None else 0
     return Derived(target, size, source, removed, idle, _is_signed(recording))
 
 
@@ -221,10 +222,11 @@ def _sealed_anew(
 def _coverage(coverage: dict[str, Any], again: Callable[[Any], Any]) -> dict[str, Any]:
     """A manifest's coverage; the names of tools in it are somebody's words."""
     tools: dict[str, Any] = {}
-    for what, counts in coverage.get("tools", {}).items():
+    told = coverage.get("tools")
+    for what, counts in told.items() if isinstance(told, dict) else ():
         named: Counter[str] = Counter()
-        for name, count in counts.items():
-            named[again(name)] += count
+        for name, count in counts.items() if isinstance(counts, dict) else ():
+            named[again(name)] += count if isinstance(count, int) else 0
         tools[what] = dict(sorted(named.items()))
     return {**coverage, "tools": tools}
 

@@ -105,16 +105,14 @@ class Eraser:
         own: Replaced | None = None,
         fields: bool = True,
         content: bool = True,
-        spared: frozenset[str] = frozenset(),
         skip: frozenset[tuple[int, int]] = frozenset(),
         label: str | None = None,
     ) -> list[Edit]:
         """What goes from a JSON text. Raises `ValueError` for what is none.
 
         `own` says that it has the escapes of our rows, and makes what stands for a `$blob`; `fields` whether members
-        are looked at by their names (but for those `spared` of the outermost object), `content` whether its numbers and
-        names are somebody's words, too; `skip` has strings whose text is looked at elsewhere; `label` makes the
-        outermost object a tool's.
+        are looked at by their names, `content` whether its numbers and names are somebody's words, too; `skip` has
+        strings whose text is looked at elsewhere; `label` makes the outermost object a tool's.
         """
         text = Text(data)
         edits: list[Edit] = []
@@ -131,7 +129,7 @@ class Eraser:
             elif own is not None and (escape := self._escape(text, node, own, fields)) is not None:
                 edits += escape
             else:
-                gone = self._members(text, node, fields, own is not None, spared if node is text.root else frozenset())
+                gone = self._members(text, node, fields, own is not None)
                 if label is not None and node is text.root:
                     gone |= {v: label for name, _, v in text.named(node) if name in GIVEN}
                 edits += [_value(text, value, by) for value, by in gone.items() if not _is_marker(text, value, by)]
@@ -140,7 +138,7 @@ class Eraser:
                     edits += self._string(text, key, skip)
         return merged([*edits, *self._across(text, content)])
 
-    def _members(self, text: Text, node: Node, fields: bool, own: bool, spared: frozenset[str]) -> dict[Node, str]:
+    def _members(self, text: Text, node: Node, fields: bool, own: bool) -> dict[Node, str]:
         """The values of an object that go by the names beside them, each with the label of its rule."""
         rules = self.rules
         gone: dict[Node, str] = {}
@@ -149,7 +147,7 @@ class Eraser:
         if rules.fields and fields:
             for name, _, value in text.named(node):
                 plain = name[1:] if own and name.startswith("$$") else name
-                if plain in rules.fields and name not in spared:
+                if plain in rules.fields:
                     gone[value] = rules.fields[plain]
             if own and "$items" in members:
                 for pair in members["$items"].items:
@@ -203,6 +201,11 @@ class Eraser:
         if name == b"$blob" and value.kind == "o":
             reference = msgspec.json.decode(text.data[value.start : value.end])
             return [Edit(node.start, node.end, own(reference, fields), "")]
+        if name in (b"$int", b"$f64") and value.kind == "s":
+            said = text.said(value)
+            return [_value(text, node, hit.label) for hit in (*self.rules.in_bytes(said), *self.rules.in_text(said))][
+                :1
+            ]
         if name.decode("utf-8", "replace") not in _ESCAPES or value.kind != "s":
             return None
         try:

@@ -42,11 +42,10 @@ class Contents:
         *,
         fields: bool = True,
         content: bool = False,
-        spared: frozenset[str] = frozenset(),
         quiet: bool = False,
     ) -> bytes:
         """A value in the form that our rows have. With `quiet` nothing is counted: it says again what was said."""
-        edits = self.eraser.json(data, own=self.reference, fields=fields, content=content, spared=spared)
+        edits = self.eraser.json(data, own=self.reference, fields=fields, content=content)
         return applied(data, edits if quiet else self.eraser.counted(edits))
 
     def check(self, data: bytes, where: str) -> None:
@@ -75,7 +74,7 @@ class Contents:
         try:
             data = self._recording.blob(reference)
         except Damaged as error:
-            return encode_json(withheld(reference, error))
+            return encode_json(withheld(reference, error.facts.get("state")))
         before = self._before.get(reference["name"])
         content = Content(data, media_type, tier)
         new = content if fields is None else self._erased_content(content, fields)
@@ -91,9 +90,13 @@ class Contents:
         if content.media_type == JSON:
             with suppress(ValueError):
                 return msgspec.structs.replace(content, data=self.own(content.data, fields=fields, content=True))
+        if not content.media_type.startswith(("text/", BYTES, JSON)):
+            found = next(self._rules.in_bytes(content.data), None)  # of what is no text only all can go
+            if found is None:
+                return content
+            self.eraser.counts[found.label] += 1
+            return Content(marker(found.label).encode("ascii"), "text/plain", content.tier)
         edits = self.eraser.counted(self.eraser.body(content.data))
-        if edits and not content.media_type.startswith(("text/", BYTES, JSON)):
-            return Content(edits[0].text, "text/plain", content.tier)  # of what is no text only all can go
         return msgspec.structs.replace(content, data=applied(content.data, edits))
 
     def _deep(self, data: bytes) -> bytes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,7 +19,8 @@ from worldline.engine.erase import Eraser
 from worldline.engine.jsontext import Edit, applied, merged, moved
 from worldline.engine.rules import UNREADABLE, marker
 from worldline.engine.stream import DECODERS
-from worldline.errors import Damaged
+from worldline.errors import Damaged, Ineligible
+from worldline.model import fields
 from worldline.model.events import Event
 from worldline.store import layout
 from worldline.store.recording import Recording
@@ -53,7 +54,8 @@ def recut(recording: Recording, eraser: Eraser) -> tuple[dict[int, Part], dict[i
     parts: dict[int, Part] = {}
     bodies: dict[int, Body] = {}
     for rows, last in _bodies(recording, eraser):
-        changed = _changed(rows, last, eraser)
+        said = None if last is None else {**last.data, "headers": headers_of(recording, last)}
+        changed = _changed(rows, said, eraser)
         if changed is not None:
             parts |= {part.seq: part for part in rows}
             if last is not None:
@@ -69,8 +71,9 @@ def _bodies(recording: Recording, eraser: Eraser) -> Iterator[tuple[list[Part], 
             rows = under_way.setdefault(event.call, [])
             rows.append(_part(recording, event, eraser))
             if event.name == "decision/response":
-                for use in recording.loaded(event.data.get("tool_uses", [])):
-                    eraser.called(use.get("id"), use.get("name"))
+                for use in listed(recording, event, "tool_uses"):
+                    if isinstance(use, dict):
+                        eraser.called(use.get("id"), use.get("name"))
                 yield under_way.pop(event.call), event
     for rows in under_way.values():
         yield rows, None
@@ -81,10 +84,13 @@ def _part(recording: Recording, event: Event, eraser: Eraser) -> Part:
     reference = value.get("$blob", {}) if isinstance(value, dict) else {}
     part = Part(event.seq, b"", [], reference.get("tier", layout.ORDINARY), named=value is not None)
     try:
-        part.pieces = [list(piece) for piece in recording.loaded(event.data.get("pieces", []))]
+        pieces = recording.loaded(event.data.get("pieces", []))
+        if fields.unfit(event.name, {"pieces": pieces}):
+            raise odd(event)
+        part.pieces = [list(piece) for piece in pieces]
         part.body = recording.content(value) if value is not None else b""
     except Damaged as error:
-        part.lost = withheld(reference, error)
+        part.lost = withheld(reference, error.facts.get("state"))
     if isinstance(value, dict) and "$withheld" in value:
         part.lost = value
     if reference:
@@ -92,12 +98,21 @@ def _part(recording: Recording, event: Event, eraser: Eraser) -> Part:
     return part
 
 
-def withheld(reference: dict[str, Any], error: Damaged) -> dict[str, Any]:
+def listed(recording: Recording, event: Event, name: str) -> list[Any]:
+    """A list that a row says, loaded; an empty one where it is not here any more, or none."""
+    try:
+        found = recording.loaded(event.data.get(name, []))
+    except Damaged:
+        return []
+    return found if isinstance(found, list) else []
+
+
+def withheld(reference: Mapping[str, Any], state: object) -> dict[str, Any]:
     """What stands in a derived record for a content that its source does not have any more: no digest of it."""
-    return {"$withheld": {"size": reference.get("size", 0), "state": error.facts.get("state", "missing")}}
+    return {"$withheld": {"size": reference.get("size", 0), "state": str(state)}}
 
 
-def _changed(rows: list[Part], last: Event | None, eraser: Eraser) -> Body | None:
+def _changed(rows: list[Part], last: Mapping[str, Any] | None, eraser: Eraser) -> Body | None:
     """Redact a body; its parts become what their rows will hold. None where nothing changes."""
     data = b"".join(part.body for part in rows)
     plain, encoding = opened(data, encoding_of(last, data))
@@ -162,18 +177,34 @@ def _gathered(rows: list[Part], text: bytes) -> None:
         part.pieces = [[len(text), ns]] if number == last else []
 
 
-def encoding_of(row: Event | None, data: bytes) -> str:
-    """How the body of a row is compressed, as its headers say; of a body that never ended, whether it is text."""
+def headers_of(recording: Recording, event: Event) -> list[list[str]]:
+    """The headers that a row says, loaded; none where they are not here any more."""
+    try:
+        headers = recording.loaded(event.data.get("headers", []))
+    except Damaged:
+        return []
+    if fields.unfit("decision/response", {"headers": headers}):
+        raise odd(event)
+    return list(headers)
+
+
+def odd(event: Event) -> Ineligible:
+    """The error for a row whose contents hold what no recorder writes."""
+    reason = f"row {event.seq} ({event.name}) names a content that is not what belongs there"
+    return Ineligible(reason, reasons=[reason], seq=event.seq)
+
+
+def encoding_of(row: Mapping[str, Any] | None, data: bytes) -> str:
+    """How a body is compressed, as its row's data says; of a body that never ended, whether it is text."""
     if row is None:
         try:
             codecs.getincrementaldecoder("utf-8")().decode(data)
         except UnicodeDecodeError:
             return "unknown"
         return "identity"
-    if "decoded" in row.data:
+    if "decoded" in row:
         return "identity"
-    headers = row.data.get("headers", ())
-    return next((v.strip().lower() for n, v in headers if n.lower() == "content-encoding"), "identity")
+    return next((v.strip().lower() for n, v in row["headers"] if n.lower() == "content-encoding"), "identity")
 
 
 def opened(data: bytes, encoding: str) -> tuple[bytes | None, str]:

@@ -65,6 +65,7 @@ class Step(msgspec.Struct):
     seconds: float | None = None
     status: int | None = None
     error: str | None = None
+    lost: str | None = None  # why the answer cannot be read, where it cannot: it may have been a good one
     attempts: int = 0
     decisions: list[str] = []
     calls: list[ToolCall] = []
@@ -248,18 +249,19 @@ class _Fold:
         if "error" in data:
             step.error = str(data["error"].get("message"))
             return
+        step.model = _word(data.get("gen_ai.response.model") or exchange.start_data.get("gen_ai.request.model"))
+        step.input_tokens = _count(data.get("gen_ai.usage.input_tokens"))
+        step.output_tokens = _count(data.get("gen_ai.usage.output_tokens"))
         try:
             body = self._read.answer(exchange)
         except Damaged as error:
-            step.error = str(error)
+            step.lost = str(error)
             return
         decision = response_decision(exchange.name, data, body) or Decision()
         step.error = decision.error or (None if data.get("complete", True) else data.get("why", "the answer broke off"))
-        step.model = decision.model or _word(exchange.start_data.get("gen_ai.request.model"))
+        step.model = decision.model or step.model
         step.text, step.reasoning = decision.text, decision.reasoning
         step.finish = list(decision.finish_reasons)
-        step.input_tokens = _count(data.get("gen_ai.usage.input_tokens"))
-        step.output_tokens = _count(data.get("gen_ai.usage.output_tokens"))
         for use in decision.tool_uses:
             call = ToolCall(use.id, use.name, use.arguments, "unanswered" if use.runner == "client" else use.runner)
             step.calls.append(call)

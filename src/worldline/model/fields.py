@@ -161,7 +161,7 @@ def _body(value: Any) -> bool:
 
 
 def _array(value: Any) -> bool:
-    if not (isinstance(value, dict) and is_text(value.get("name")) and is_size(value.get("at"))):
+    if not (isinstance(value, dict) and "base" in value and is_text(value.get("name")) and is_size(value.get("at"))):
         return False
     base, add, between = value.get("base"), value.get("add"), value.get("between", ["", ",", ""])
     return (
@@ -217,7 +217,10 @@ _FIELDS: dict[str, dict[str, _Holds]] = {
     "decision/response": _ENDED,
     "observation/tool_result": _ENDED,
 }
-_REQUIRED = {"meta/header": ("run", "attempt", "session", "t0_wall", "capture", "task"), "meta/end": ("disposition",)}
+_REQUIRED = {
+    "meta/header": ("run", "attempt", "session", "t0_wall", "capture", "task", "agent"),
+    "meta/end": ("disposition",),
+}
 _RESULT: dict[str, _Holds] = {
     "session": _optional(is_text),
     "run": is_text,

@@ -254,7 +254,8 @@ class _Fatal:
 def take_lock(attempt: Path) -> int:
     """The attempt's lock: a descriptor that holds it until it is closed. Raises `WriterConflict` or `LogBroken`."""
     try:
-        descriptor = os.open(attempt / layout.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW  # a link leads to what is another's
+        descriptor = os.open(attempt / layout.LOCK, flags, 0o600)
     except OSError as error:
         raise LogBroken(f"cannot write in {attempt}: {error.strerror}", file=str(attempt), seq=0) from error
     try:

@@ -89,11 +89,10 @@ class Recording:
                 f"{self.attempt} is in the format {written!r}, this version reads {FORMAT}; upgrade worldline",
                 format=written,
             )
-        header = upcast.header(first)
-        opened = {key: self.loaded(value) for key, value in header.data.items()}
-        if wrong := fields.unfit(header.name, opened):
+        opened = {key: self.loaded(value) for key, value in first.data.items()}
+        if wrong := fields.unfit(first.name, opened):
             raise Damaged(f"{self.attempt}: the header's {wrong} cannot be", file=str(self.attempt), offset=0, seq=0)
-        return fields.present(msgspec.structs.replace(header, data=opened))
+        return upcast.header(fields.present(msgspec.structs.replace(first, data=opened)))
 
     @cached_property
     def manifest_line(self) -> bytes | None:
