@@ -18,7 +18,7 @@ from worldline.store.recording import Recording
 from worldline.store.verify import verify
 
 SIZE = 20 << 20
-ROOM = 18 << 20  # of which 8 MiB, once more joined, are what is kept of a body for those who read it whole
+ROOM = 24 << 20  # what is kept of a body for those who read it whole is 8 MiB, and once more joined
 
 
 def pieces() -> Iterator[bytes]:
