@@ -175,6 +175,7 @@ def test_deleting_what_is_derived_changes_no_verdict(golden: Set, tmp_path: Path
             continue
         run = shutil.copytree(path.parents[2], tmp_path / name.split("/")[0] / path.parents[2].name, dirs_exist_ok=True)
         attempt = run / layout.ATTEMPTS / path.name
+        (attempt / layout.CHUNKS).mkdir(exist_ok=True)  # a checkout has no empty folder
         for derived in (layout.LOCK, layout.OPEN, layout.PROGRESS):
             (attempt / derived).unlink(missing_ok=True)
         assert judged(attempt) == golden.said[name], name

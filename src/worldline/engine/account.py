@@ -32,8 +32,7 @@ def account(recording: Recording, found: Found, disposition: str, reason: str) -
         if event.name in ("marker/outcome", "meta/end") and data.get("outcome") != "unknown":
             outcome |= {key: data[key] for key in OUTCOME if data.get(key) is not None}
         _named(event.data, blobs)
-    assert found.header is not None
-    header = found.header.data
+    header = recording.header.data  # a long task stands in a content
     result = {
         "session": header["session"],
         "run": header["run"],
@@ -46,7 +45,7 @@ def account(recording: Recording, found: Found, disposition: str, reason: str) -
         "disposition": disposition,
         "reason": reason,
     }
-    facts = _facts(found.header, found, tally) | {
+    facts = _facts(recording.header, found, tally) | {
         "disposition": disposition,
         "reason": reason,
         "blobs": sorted(blobs.values()),

@@ -79,12 +79,13 @@ def derive(
         keep = Keeper(BlobStore(attempt, clock.key), nullcontext, keeps=True, in_blobs=bool(manifest.retention))
         contents = Contents(recording, eraser, keep)
         rewriter = Rewriter(recording, attempt, contents, *recut(recording, eraser))
-        log, header = _Log(attempt, manifest), dict[str, Any]()
+        log = _Log(attempt, manifest)
         for event in recording.events():
-            fields = rewriter.row(event)
-            header = header or msgspec.json.decode(fields["data"])
-            log.append(event, fields)
+            log.append(event, rewriter.row(event))
         log.close()
+        if recording.damages:  # a row that no reader can make sense of would be missing without a word
+            reasons = [f"{damage.kind} at row {damage.seq}: {damage.detail}" for damage in recording.damages]
+            raise Ineligible(f"cannot derive from {recording.path}: {reasons[0]}", reasons=reasons)
         removed = {label: count for label, count in sorted(eraser.counts.items()) if count}
         idle = [label for label in rules.labels if label not in removed]
         if len(idle) == len(rules.labels):
@@ -98,6 +99,7 @@ def derive(
             "why": why,
             "derived_from": manifest.derived_from,
         }
+        header = Recording(attempt).header.data
         name, result, facts = _sealed_anew(recording, manifest, contents, log, header, about)
         facts["chunks"] = seal.chunks_of(attempt)
         seal.publish(attempt, name, result, facts, publishes=False)

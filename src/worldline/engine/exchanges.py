@@ -13,6 +13,7 @@ import msgspec
 
 from worldline.model.events import Event
 
+FINISHING = frozenset({"decision/response", "observation/tool_result", "observation/sample"})
 CONTENTS = frozenset({"arguments", "result", "value", "facts", "body", "pieces"})  # read when they are asked for
 
 
@@ -76,6 +77,6 @@ def fold(event: Event, by_call: dict[str, Exchange], opened: Callable[[Event], d
         exchange.chunks.append(event.data)
     elif event.name == "meta/unknown":
         exchange.given_up, exchange.given_up_t = str(event.data.get("why")), event.t
-    else:
+    elif event.name in FINISHING:
         exchange.finished, exchange.end_t, exchange.data = event.seq, event.t, opened(event)
     return exchange

@@ -25,12 +25,15 @@ _Holds = Callable[[Any], bool]
 
 def problem(event: Event) -> str | None:
     """What no reader can make sense of in a row's fields, in words, or None."""
-    if event.v > VERSION or (event.name == "meta/header" and event.data.get("format") not in READABLE):
+    if event.name == "meta/header" and event.data.get("format") not in READABLE:
         return None  # of a newer version: whoever opens it says so
     wrong = unfit(event.name, event.data)
     if wrong is None and b'"$blob"' in event.raw and not _references_hold(event.data):
         wrong = "$blob"
-    return None if wrong is None else f"{event.name} has {wrong!r:.60} of another kind than it can be"
+    if wrong is None:
+        return None  # a newer row whose fields can be read as this version's is read as such
+    newer = f" of version {event.v:,}" if event.v > VERSION else ""
+    return f"{event.name}{newer} has {wrong!r:.60} of another kind than it can be"
 
 
 def present(event: Event) -> Event:

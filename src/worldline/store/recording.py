@@ -89,9 +89,10 @@ class Recording:
                 f"{self.attempt} is in the format {written!r}, this version reads {FORMAT}; upgrade worldline",
                 format=written,
             )
-        opened = {key: self.loaded(value) for key, value in first.data.items()}
-        if wrong := fields.unfit(first.name, opened):
-            raise Damaged(f"{self.attempt}: the header's {wrong} cannot be", file=str(self.attempt), offset=0, seq=0)
+        wrong = fields.problem(first)
+        opened = {} if wrong else {key: self.loaded(value) for key, value in first.data.items()}
+        if wrong := wrong or fields.unfit(first.name, opened):
+            raise Damaged(f"{self.attempt}: the header cannot be: {wrong}", file=str(self.attempt), offset=0, seq=0)
         return upcast.header(fields.present(msgspec.structs.replace(first, data=opened)))
 
     @cached_property
@@ -227,10 +228,10 @@ class Recording:
         """
         if isinstance(value, dict) and "$withheld" in value:
             return b""
-        if isinstance(value, dict) and "$blob" in value:
-            if value["$blob"]["type"] != JSON:
-                return self.blob(value["$blob"])
-            value = self._json(value["$blob"])
+        if (reference := _reference(value)) is not None:
+            if reference["type"] != JSON:
+                return self.blob(reference)
+            value = self._json(reference)
         text = _restored(value)
         if isinstance(text, bytes):
             return text
@@ -238,21 +239,31 @@ class Recording:
 
     def encoded(self, value: Any) -> tuple[bytes, str]:
         """A recorded value as JSON text and its media type, from the row or from its blob."""
-        if isinstance(value, dict) and "$blob" in value:
-            return self.blob(value["$blob"]), value["$blob"]["type"]
+        if (reference := _reference(value)) is not None:
+            return self.blob(reference), reference["type"]
         return msgspec.json.encode(value), JSON
 
     def value(self, value: Any) -> Any:
         """The Python value that was recorded, loaded from its blob where it is one."""
-        if not (isinstance(value, dict) and "$blob" in value):
+        reference = _reference(value)
+        if reference is None:
             return _restored(value)
-        return _restored(self._json(value["$blob"]), value["$blob"]["type"] == DEEP)
+        return _restored(self._json(reference), reference["type"] == DEEP)
 
     def loaded(self, value: Any) -> Any:
         """JSON that a row carries inline or as a blob, as it was written: nothing in it is unescaped."""
-        if isinstance(value, dict) and "$blob" in value:
-            return self._json(value["$blob"])
-        return value
+        reference = _reference(value)
+        return value if reference is None else self._json(reference)
+
+
+def _reference(value: Any) -> dict[str, Any] | None:
+    """The content that a value stands for; None for one that is itself. Raises `Damaged` for what names none."""
+    if not (isinstance(value, dict) and "$blob" in value):
+        return None
+    if not fields.is_reference(value):
+        raise Damaged("a recorded value names a content as none is named", state="corrupt")
+    reference: dict[str, Any] = value["$blob"]
+    return reference
 
 
 def summary_of(data: bytes) -> dict[str, Any]:
