@@ -14,13 +14,13 @@ from typing import Any
 from tests.engine.recorded import action, answer, decision, recorder_in
 from worldline.engine.boundary import Call, RecordBoundary
 from worldline.engine.content import Content
-from worldline.engine.derive import Derived, derive
 from worldline.engine.recorder import Recorder
+from worldline.engine.redact.derive import Derived, derive
+from worldline.engine.redact.rules import Rules
 from worldline.engine.replay import inspect
-from worldline.engine.rules import Rules
-from worldline.store.packed import PackedRecording, open_recording
+from worldline.store.bundle.packed import PackedRecording, open_recording
 from worldline.store.recording import Recording
-from worldline.store.vault import forms
+from worldline.store.secrets.vault import forms
 from worldline.store.verify import verify
 from worldline.testing.provider import Say, ToolCall, anthropic_messages, openai_chat, openai_responses
 from worldline.testing.provider.script import Ask

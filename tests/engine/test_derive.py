@@ -29,15 +29,15 @@ from tests.engine.derived import (
 from tests.engine.recorded import action, answer, decision, recorder_in
 from worldline.engine.cassette import Cassette, rebuild
 from worldline.engine.content import Content
+from worldline.engine.redact.rules import marker
 from worldline.engine.replay import ReplayBoundary, reasons_against, require_attested
-from worldline.engine.rules import marker
 from worldline.errors import Ineligible, NothingRemoved, Unsealed, UsageError
 from worldline.model.dialects import read_response
 from worldline.store import layout
-from worldline.store.bundle import pack
-from worldline.store.packed import open_recording
+from worldline.store.bundle.pack import pack
+from worldline.store.bundle.packed import open_recording
 from worldline.store.recording import Recording
-from worldline.store.vault import forms
+from worldline.store.secrets.vault import forms
 
 HELD = "secret-env:HELD"
 MARK = marker(HELD)
@@ -183,7 +183,8 @@ def test_killed_on_the_way_it_leaves_no_bundle_and_nothing_of_what_goes(source: 
         if child == 0:  # a process of its own, that dies before the step
             import tempfile
 
-            from worldline.store import bundle, seal
+            from worldline.store import seal
+            from worldline.store.bundle import pack as bundle
 
             tempfile.tempdir = str(work)
             module = {"publish": seal, "pack": bundle}[moment]

@@ -29,11 +29,11 @@ from tests.engine.derived import (
 from tests.engine.recorded import action, answer, decision, recorder_in
 from worldline.engine.cassette import Cassette
 from worldline.engine.content import Content
-from worldline.engine.patterns import STRETCH
-from worldline.engine.rules import Rules, marker
+from worldline.engine.redact.patterns import STRETCH
+from worldline.engine.redact.rules import Rules, marker
 from worldline.errors import SecretRefused, UsageError
 from worldline.model.dialects import read_response
-from worldline.store.vault import Vault
+from worldline.store.secrets.vault import Vault
 
 HELD = "secret-env:HELD"
 KEY = "sk-ant-api03-" + "aB3" * 20  # nobody's

@@ -32,17 +32,17 @@ from tests.engine.derived import (
 from tests.engine.recorded import answer, decision, recorder_in
 from tests.store import forgetting
 from worldline.engine.cassette import Cassette
+from worldline.engine.redact.rules import marker
 from worldline.engine.replay import inspect
-from worldline.engine.rules import marker
 from worldline.engine.spec import RecordingSpec
 from worldline.errors import NothingRemoved
 from worldline.model.dialects import read_response
 from worldline.store import layout
-from worldline.store.bundle import pack
-from worldline.store.packed import open_recording
+from worldline.store.bundle.pack import pack
+from worldline.store.bundle.packed import open_recording
+from worldline.store.forget.retention import expire
 from worldline.store.recording import Recording
-from worldline.store.retention import expire
-from worldline.store.vault import forms
+from worldline.store.secrets.vault import forms
 from worldline.store.verify import verify
 
 HELD = "secret-env:HELD"

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worldline.engine.erase import Eraser
-from worldline.engine.jsontext import Edit, Text, applied, merged, moved
-from worldline.engine.rules import Rules, marker
+from worldline.engine.redact.erase import Eraser
+from worldline.engine.redact.jsontext import Edit, Text, applied, merged, moved
+from worldline.engine.redact.rules import Rules, marker
 
 VALUE = 'swordfish\n"\\é-' + "0001"
 ALL = ["field:password", "secret-env:HELD", "shapes", "text:needle", "tool:login"]

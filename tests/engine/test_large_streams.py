@@ -12,8 +12,8 @@ import pytest
 
 import worldline as wl
 from tests.engine.recorded import answer, decision, recorder_in
-from worldline.store.bundle import pack
-from worldline.store.packed import open_recording
+from worldline.store.bundle.pack import pack
+from worldline.store.bundle.packed import open_recording
 from worldline.store.recording import Recording
 from worldline.store.verify import verify
 

@@ -149,7 +149,7 @@ def test_no_odd_body_is_taken_for_another(keys: dict[str, str]) -> None:
 def keys() -> dict[str, str]:
     from worldline.engine.boundary import keyed
     from worldline.seams.wire.exchange import call_of
-    from worldline.store.vault import Vault
+    from worldline.store.secrets.vault import Vault
 
     return {
         name: keyed(call_of("POST", "/chat/completions", (), body, lambda value: None), Vault()).key

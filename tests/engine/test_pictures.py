@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from worldline.engine.pictures import HEIGHT, WIDTH, thumbnail
-from worldline.store.pictures import pixels_only
+from worldline.store.bundle.pictures import pixels_only
 
 
 def picture(mode: str = "RGB", size: tuple[int, int] = (800, 400), kind: str = "PNG", **save: object) -> bytes:

@@ -16,7 +16,7 @@ from worldline.engine.cassette import Cassette
 from worldline.engine.replay import ReplayBoundary, inspect, resolve_secrets
 from worldline.errors import SecretFound, SecretRefused, UsageError
 from worldline.store.recording import Recording
-from worldline.store.vault import Vault, forms
+from worldline.store.secrets.vault import Vault, forms
 
 PLAIN = "sk-test-" + "a1b2c3d4"
 ODD = 'pä/ss"wörd\\' + "\n\t1234"

@@ -20,7 +20,7 @@ from worldline.engine.boundary import RecordBoundary
 from worldline.errors import SecretFound
 from worldline.model.dialects import Decision, read_response
 from worldline.store.recording import Recording
-from worldline.store.vault import Vault
+from worldline.store.secrets.vault import Vault
 from worldline.testing.provider import Say, ToolCall, anthropic_messages, openai_chat, openai_responses
 from worldline.testing.provider.script import Ask
 from worldline.testing.provider.stable import Mint

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.engine.recorded import action, answer, decision, exchange_of, recorder_in, written
 from worldline.engine.boundary import call
-from worldline.store.vault import Vault
+from worldline.store.secrets.vault import Vault
 
 PLAIN = "tok-" + "a1B2c3D4e5F6g7H8"
 ODD = "pä/ss+ & \"wörd' <~*>" + "9876"

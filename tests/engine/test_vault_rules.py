@@ -15,8 +15,8 @@ from worldline.engine.cassette import Cassette
 from worldline.engine.replay import ReplayBoundary
 from worldline.errors import Diverged
 from worldline.model.manifest import unseal
-from worldline.store import shapes
 from worldline.store.recording import Recording
+from worldline.store.secrets import shapes
 
 KEY = "ghp_" + "aB3dE6" * 6  # nobody's
 OTHER = "ghp_" + "Zy9xW8" * 6

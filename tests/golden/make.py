@@ -211,7 +211,7 @@ PACKED = ("short", "complete", "blobs", "blocks", "lanes", "secrets", "refs", "s
 
 def make(place: Path) -> None:
     """Make every recording of the version that is importable, its bundles and its proofs."""
-    from worldline.store.bundle import pack
+    from worldline.store.bundle.pack import pack
     from worldline.store.proof import prove_prefix, prove_row
     from worldline.store.recording import Recording
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import worldline as wl
 from tests.golden import agents
 from tests.golden.make import begun, record
-from worldline.engine.derive import derive
 from worldline.engine.export import EXPORTS
 from worldline.engine.pictures import thumbnail
-from worldline.engine.rules import Rules
-from worldline.store.bundle import pack
+from worldline.engine.redact.derive import derive
+from worldline.engine.redact.rules import Rules
+from worldline.store.bundle.pack import pack
+from worldline.store.forget.retention import expire
 from worldline.store.recording import Recording
-from worldline.store.retention import expire
 
 RETENTION = {"ordinary": 3600, "restricted": 60}
 

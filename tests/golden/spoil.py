@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.store.forgery import forge, replace, reseal
-from worldline.store import container
-from worldline.store.container import CONTAINER, DEFLATED, EVENTS, INDEX, MANIFEST, STORED, Container, Entry
+from worldline.store.bundle import container
+from worldline.store.bundle.container import CONTAINER, DEFLATED, EVENTS, INDEX, MANIFEST, STORED, Container, Entry
 from worldline.store.source import FileSource
 
 MANIFESTS = ("manifest.staged.json", "manifest.json")

@@ -11,7 +11,7 @@ from tests.golden.spoil import Bundle, Spoil, packed
 from tests.store.forgery import replace, reseal
 from worldline.model import events
 from worldline.store import layout
-from worldline.store.container import EXPIRY, STORED, TIER_KEY
+from worldline.store.bundle.container import EXPIRY, STORED, TIER_KEY
 
 
 def key_deleted(attempt: Path) -> None:

@@ -21,7 +21,7 @@ from worldline.engine.replay import placeholder
 from worldline.errors import NewerFormat, WorldlineError
 from worldline.model.manifest import FORMAT, READABLE
 from worldline.store import layout
-from worldline.store.packed import open_recording
+from worldline.store.bundle.packed import open_recording
 from worldline.store.proof import check_proof
 from worldline.store.recording import Recording
 from worldline.store.verify import verify

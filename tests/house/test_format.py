@@ -18,9 +18,9 @@ from tests.golden import schemas
 from worldline.engine.spec import Bounds, RecordingSpec
 from worldline.model.events import Event
 from worldline.model.manifest import FORMAT, READABLE, Manifest
-from worldline.store.availability import Removal
-from worldline.store.container import Container
-from worldline.store.index import Index
+from worldline.store.bundle.container import Container
+from worldline.store.bundle.index import Index
+from worldline.store.forget.availability import Removal
 from worldline.store.proof import Proof
 from worldline.store.recording import Recording
 

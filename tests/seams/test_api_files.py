@@ -15,7 +15,7 @@ from PIL import Image
 import worldline as wl
 from worldline.engine.pictures import thumbnail
 from worldline.errors import UsageError
-from worldline.store.bundle import pack
+from worldline.store.bundle.pack import pack
 from worldline.store.recording import Recording
 
 SECRET = "sesame-" + "open-" * 4

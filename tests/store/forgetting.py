@@ -11,7 +11,7 @@ from worldline.engine.content import Content
 from worldline.engine.recorder import Recorder
 from worldline.engine.spec import RecordingSpec, Spec
 from worldline.store import layout
-from worldline.store.availability import SECOND
+from worldline.store.forget.availability import SECOND
 from worldline.store.recording import Recording
 
 RETENTION = {"ordinary": 100, "restricted": 50}  # seconds

@@ -24,9 +24,10 @@ from worldline.errors import WorldlineError
 from worldline.model import events
 from worldline.model.manifest import _digest as seal_digest
 from worldline.model.merkle import Merkle
-from worldline.store import container, layout
-from worldline.store.container import STORED, Entry
-from worldline.store.packed import PackedRecording
+from worldline.store import layout
+from worldline.store.bundle import container
+from worldline.store.bundle.container import STORED, Entry
+from worldline.store.bundle.packed import PackedRecording
 from worldline.store.recording import Recording
 
 WRONG: dict[str, Any] = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.engine.recorded import recorder_in
 from worldline.engine.recorder import Recorder
-from worldline.store.bundle import pack
+from worldline.store.bundle.pack import pack
 from worldline.store.recording import JSON, Recording
 
 PICTURE = 4 << 20

@@ -27,10 +27,10 @@ from worldline.engine.recorder import Recorder
 from worldline.engine.spec import Spec
 from worldline.errors import WorldlineError
 from worldline.store.catalog import runs
-from worldline.store.contain import contain
+from worldline.store.forget.contain import contain
+from worldline.store.forget.retention import expire
 from worldline.store.reconcile import reconcile
 from worldline.store.recording import Recording
-from worldline.store.retention import expire
 
 CALLS = 5
 LARGE = "x" * 40_000  # over the inline limit: its result is a blob

@@ -12,9 +12,9 @@ from tests.engine.recorded import action, answer, decision, recorder_in
 from worldline.engine.boundary import call
 from worldline.engine.content import Content
 from worldline.engine.spec import RecordingSpec
-from worldline.store.container import DEFLATED
-from worldline.store.container_writer import ContainerWriter
-from worldline.store.packed import PackedRecording
+from worldline.store.bundle.container import DEFLATED
+from worldline.store.bundle.container_writer import ContainerWriter
+from worldline.store.bundle.packed import PackedRecording
 from worldline.store.recording import Recording
 
 WORDS = "the whereabouts of the treasure"  # what only the restricted tier may hold

@@ -15,7 +15,7 @@ from typing import Any
 
 import worldline as wl
 from tests.conftest import require
-from worldline.store.bundle import pack
+from worldline.store.bundle.pack import pack
 from worldline.store.recording import Recording
 
 PAGE = Path(__file__).parent / "browser" / "read.html"

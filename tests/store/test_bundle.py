@@ -16,10 +16,10 @@ import worldline as wl
 from tests.conftest import require
 from tests.store import ranges
 from worldline.errors import Ineligible, NotARecording, ReadError, UsageError, WorldlineError
-from worldline.store import container
-from worldline.store.bundle import pack
-from worldline.store.container_writer import ContainerWriter
-from worldline.store.packed import PackedRecording, open_recording
+from worldline.store.bundle import container
+from worldline.store.bundle.container_writer import ContainerWriter
+from worldline.store.bundle.pack import pack
+from worldline.store.bundle.packed import PackedRecording, open_recording
 from worldline.store.recording import Recording
 from worldline.store.source import FileSource
 from worldline.store.verify import verify

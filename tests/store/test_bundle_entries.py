@@ -16,12 +16,12 @@ from tests.store.rich import remade
 from worldline.engine.export import EXPORTS
 from worldline.engine.pictures import thumbnail
 from worldline.errors import Damaged
-from worldline.store import availability
-from worldline.store.bundle import Packed, pack
-from worldline.store.container import DECISIONS, NETWORK, TIER_KEY
-from worldline.store.packed import PackedRecording
+from worldline.store.bundle.container import DECISIONS, NETWORK, TIER_KEY
+from worldline.store.bundle.pack import Packed, pack
+from worldline.store.bundle.packed import PackedRecording
+from worldline.store.forget import availability
+from worldline.store.forget.retention import expire
 from worldline.store.recording import Recording
-from worldline.store.retention import expire
 from worldline.store.verify import verify
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests.conftest import require
 from tests.store import large, ranges
 from worldline.engine.steps import each_step
-from worldline.store.packed import PackedRecording
+from worldline.store.bundle.packed import PackedRecording
 from worldline.store.source import FileSource
 
 MEGABYTES = 1024 if "WORLDLINE_SOAK" in os.environ else 32

@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 from tests.engine.recorded import answer, decision, recorder_in
-from worldline.store.bundle import pack
+from worldline.store.bundle.pack import pack
 from worldline.store.recording import Recording
 
 TURNS = 60

@@ -22,15 +22,16 @@ from worldline.engine.content import Content
 from worldline.engine.recorder import Recorder
 from worldline.engine.spec import Spec
 from worldline.errors import Contained, Damaged, ExpiryRefused, RecordError, SecretRefused, UsageError, WriterConflict
-from worldline.store import layout, quarantine, trash
-from worldline.store.bundle import pack
+from worldline.store import layout
+from worldline.store.bundle.pack import pack
 from worldline.store.catalog import entries, find
-from worldline.store.contain import contain
-from worldline.store.forms import forms
-from worldline.store.quarantine import Place
+from worldline.store.forget import quarantine, trash
+from worldline.store.forget.contain import contain
+from worldline.store.forget.quarantine import Place
+from worldline.store.forget.retention import expire
 from worldline.store.reconcile import reconcile
 from worldline.store.recording import Recording
-from worldline.store.retention import expire
+from worldline.store.secrets.forms import forms
 from worldline.store.verify import verify
 
 SECRET = "hush-" + "7f3a9c/e+9" + "-not-a-real-one"

@@ -15,9 +15,10 @@ from tests.store.recorder_process import RecorderServer
 from tests.store.test_contain import LABEL, LARGE, NOW, SECRET, record, run_of
 from worldline.engine.account import account
 from worldline.errors import Contained
-from worldline.store import layout, quarantine
+from worldline.store import layout
 from worldline.store.catalog import entries
-from worldline.store.contain import contain
+from worldline.store.forget import quarantine
+from worldline.store.forget.contain import contain
 from worldline.store.reconcile import reconcile
 from worldline.store.recording import Recording
 from worldline.store.verify import verify

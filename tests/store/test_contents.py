@@ -12,8 +12,9 @@ import pytest
 
 from tests.engine.recorded import action, recorder_in
 from worldline.engine.content import Content
-from worldline.store import layout, trash
+from worldline.store import layout
 from worldline.store.blobs import BlobStore, stream_blob
+from worldline.store.forget import trash
 from worldline.store.recording import Recording
 from worldline.store.verify import verify
 

@@ -16,9 +16,9 @@ from worldline.engine.recorder import Recorder
 from worldline.engine.spec import RecordingSpec, Spec
 from worldline.errors import Damaged
 from worldline.store import layout
-from worldline.store.availability import state_of
+from worldline.store.forget.availability import state_of
+from worldline.store.forget.retention import expire
 from worldline.store.recording import Recording
-from worldline.store.retention import expire
 from worldline.store.verify import verify
 
 

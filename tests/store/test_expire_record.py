@@ -20,9 +20,9 @@ from tests.store.recorder_process import RecorderServer
 from worldline.errors import ExpiryRefused
 from worldline.model import events
 from worldline.store import layout
-from worldline.store.availability import SECOND
+from worldline.store.forget.availability import SECOND
+from worldline.store.forget.retention import expire
 from worldline.store.recording import Recording
-from worldline.store.retention import expire
 from worldline.store.verify import verify
 
 CHANGING = ("write", "fdatasync", "fsync", "link", "rename", "replace", "unlink", "open", "ftruncate", "fchmod")

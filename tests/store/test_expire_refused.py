@@ -15,11 +15,11 @@ from worldline.engine.recorder import Recorder
 from worldline.engine.spec import RecordingSpec, Spec
 from worldline.errors import ExpiryRefused
 from worldline.store import layout
-from worldline.store.availability import SECOND
-from worldline.store.bundle import pack
-from worldline.store.packed import open_recording
+from worldline.store.bundle.pack import pack
+from worldline.store.bundle.packed import open_recording
+from worldline.store.forget.availability import SECOND
+from worldline.store.forget.retention import expire
 from worldline.store.recording import Recording
-from worldline.store.retention import expire
 from worldline.store.verify import verify
 
 

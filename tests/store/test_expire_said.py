@@ -15,11 +15,11 @@ from worldline.engine import clock
 from worldline.engine.replay import ReplayBoundary, inspect
 from worldline.errors import ExpiryRefused, Ineligible
 from worldline.store import layout
-from worldline.store.availability import when
-from worldline.store.bundle import pack
-from worldline.store.packed import open_recording
+from worldline.store.bundle.pack import pack
+from worldline.store.bundle.packed import open_recording
+from worldline.store.forget.availability import when
+from worldline.store.forget.retention import expire
 from worldline.store.recording import Recording
-from worldline.store.retention import expire
 from worldline.store.verify import verify
 
 

@@ -19,10 +19,10 @@ import pytest
 from tests.store import hostile
 from tests.store.hostile import assembled, contents, defects, remade
 from worldline.errors import Damaged, NotARecording, ReadError, UsageError
-from worldline.store import container
-from worldline.store.bundle import pack
-from worldline.store.container import EVENTS, INDEX, MANIFEST, STORED, Entry
-from worldline.store.packed import PackedRecording, open_recording
+from worldline.store.bundle import container
+from worldline.store.bundle.container import EVENTS, INDEX, MANIFEST, STORED, Entry
+from worldline.store.bundle.pack import pack
+from worldline.store.bundle.packed import PackedRecording, open_recording
 from worldline.store.verify import verify
 
 REFUSED = (NotARecording, Damaged, ReadError, UsageError)

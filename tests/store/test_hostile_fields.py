@@ -28,9 +28,9 @@ from worldline.errors import Damaged, WorldlineError
 from worldline.model import chain, events
 from worldline.model.manifest import FORMAT, READABLE
 from worldline.store import layout
-from worldline.store.bundle import pack
-from worldline.store.container import INDEX, MANIFEST
-from worldline.store.packed import PackedRecording, open_recording
+from worldline.store.bundle.container import INDEX, MANIFEST
+from worldline.store.bundle.pack import pack
+from worldline.store.bundle.packed import PackedRecording, open_recording
 from worldline.store.recording import Recording
 from worldline.store.verify import verify
 

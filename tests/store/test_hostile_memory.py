@@ -19,9 +19,10 @@ from pathlib import Path
 import pytest
 
 from tests.store import hostile
-from worldline.store import container, layout
-from worldline.store.bundle import pack
-from worldline.store.container import EVENTS, INDEX, STORED, Entry
+from worldline.store import layout
+from worldline.store.bundle import container
+from worldline.store.bundle.container import EVENTS, INDEX, STORED, Entry
+from worldline.store.bundle.pack import pack
 
 LARGE = 192 << 20
 ROOM = 200 << 20  # of address space; interpreter and libraries take half of it

@@ -18,9 +18,9 @@ import pytest
 from tests.store import hostile
 from tests.store.hostile import defects, remade
 from worldline.errors import Damaged, NotARecording, ReadError, UsageError, WorldlineError
-from worldline.store.bundle import pack
-from worldline.store.container import EVENTS, INDEX, MANIFEST
-from worldline.store.packed import PackedRecording, open_recording
+from worldline.store.bundle.container import EVENTS, INDEX, MANIFEST
+from worldline.store.bundle.pack import pack
+from worldline.store.bundle.packed import PackedRecording, open_recording
 from worldline.store.verify import verify
 
 REFUSED = (NotARecording, Damaged, ReadError, UsageError)

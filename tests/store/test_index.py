@@ -13,10 +13,10 @@ import pytest
 from tests.store import large
 from worldline.errors import Damaged
 from worldline.model.events import Event, encode_json
-from worldline.store import container
-from worldline.store.container_writer import ContainerWriter
-from worldline.store.index import MOST_BLOCKS, MOST_MARKS, MOST_NAMES, IndexBuilder
-from worldline.store.packed import PackedRecording
+from worldline.store.bundle import container
+from worldline.store.bundle.container_writer import ContainerWriter
+from worldline.store.bundle.index import MOST_BLOCKS, MOST_MARKS, MOST_NAMES, IndexBuilder
+from worldline.store.bundle.packed import PackedRecording
 from worldline.store.source import FileSource
 from worldline.store.verify import verify
 

@@ -13,8 +13,8 @@ import pytest
 from tests.conftest import require
 from tests.store.forgery import replace, reseal
 from worldline.store import layout
-from worldline.store.bundle import pack
-from worldline.store.packed import PackedRecording
+from worldline.store.bundle.pack import pack
+from worldline.store.bundle.packed import PackedRecording
 from worldline.store.proof import check_proof, prove_prefix, prove_row
 from worldline.store.recording import Recording
 from worldline.store.signature import sign

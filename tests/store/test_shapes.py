@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import ROOT
-from worldline.store.shapes import hits
-from worldline.store.vault import Vault
+from worldline.store.secrets.shapes import hits
+from worldline.store.secrets.vault import Vault
 
 LETTERS = string.ascii_letters + string.digits
 BASE64 = LETTERS + "+/"

@@ -23,9 +23,9 @@ from worldline.engine.replay import ReplayBoundary, inspect
 from worldline.errors import Damaged, Ineligible, ReadError
 from worldline.model import events
 from worldline.store import layout
-from worldline.store.bundle import pack
-from worldline.store.container import EVENTS, INDEX, MANIFEST
-from worldline.store.packed import PackedRecording
+from worldline.store.bundle.container import EVENTS, INDEX, MANIFEST
+from worldline.store.bundle.pack import pack
+from worldline.store.bundle.packed import PackedRecording
 from worldline.store.recording import Recording
 from worldline.store.verify import verify
 

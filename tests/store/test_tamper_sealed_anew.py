@@ -20,8 +20,8 @@ from tests.store import hostile
 from worldline.cli.main import cli
 from worldline.errors import ProofFailed
 from worldline.store import layout
-from worldline.store.bundle import pack
-from worldline.store.packed import PackedRecording
+from worldline.store.bundle.pack import pack
+from worldline.store.bundle.packed import PackedRecording
 from worldline.store.proof import check_proof, prove_row
 from worldline.store.recording import Recording
 from worldline.store.signature import sign, signature_path

@@ -13,8 +13,9 @@ from worldline.cli.main import cli
 from worldline.engine.recorder import Recorder
 from worldline.engine.spec import Spec
 from worldline.errors import RecordError, RecordingNotFound
-from worldline.store import layout, trash
+from worldline.store import layout
 from worldline.store.catalog import entries, find, runs
+from worldline.store.forget import trash
 from worldline.store.verify import verify
 
 DAY = 86400

@@ -13,10 +13,10 @@ from worldline.engine import clock
 from worldline.engine.joined import in_answers
 from worldline.errors import UsageError
 from worldline.model.ids import short
+from worldline.store.bundle.packed import is_packed
 from worldline.store.catalog import default_store, path_of
-from worldline.store.contain import Outcome, contain, target_of
-from worldline.store.packed import is_packed
-from worldline.store.quarantine import Place
+from worldline.store.forget.contain import Outcome, contain, target_of
+from worldline.store.forget.quarantine import Place
 
 NOT_FOUND = 1
 SHOWN = 10

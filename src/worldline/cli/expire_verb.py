@@ -11,9 +11,9 @@ from worldline.cli import render
 from worldline.cli.hints import name_of
 from worldline.cli.options import json_option, recording_of, run_argument, store_option
 from worldline.engine import clock
-from worldline.store.availability import when
+from worldline.store.forget.availability import when
+from worldline.store.forget.retention import Content, Expiration, expire
 from worldline.store.recording import Recording
-from worldline.store.retention import Content, Expiration, expire
 
 NOT_WELL = 1
 

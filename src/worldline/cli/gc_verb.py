@@ -12,9 +12,9 @@ from worldline.engine import clock
 from worldline.engine.spec import seconds_of
 from worldline.errors import UsageError
 from worldline.model.ids import short
-from worldline.store import trash
-from worldline.store.packed import PackedRecording
-from worldline.store.trash import Candidate
+from worldline.store.bundle.packed import PackedRecording
+from worldline.store.forget import trash
+from worldline.store.forget.trash import Candidate
 
 
 def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:

@@ -13,8 +13,8 @@ from typing import Any
 
 from worldline.errors import WorldlineError
 from worldline.model.ids import short
+from worldline.store.bundle.packed import PackedRecording
 from worldline.store.catalog import default_store
-from worldline.store.packed import PackedRecording
 from worldline.store.recording import Recording
 
 

@@ -11,7 +11,7 @@ from worldline.cli.options import json_option, recording_of, run_argument, store
 from worldline.engine.export import EXPORTS
 from worldline.engine.pictures import thumbnail
 from worldline.errors import UsageError
-from worldline.store.bundle import Packed, pack
+from worldline.store.bundle.pack import Packed, pack
 
 WITH = {name.removesuffix(".jsonl"): name for name in EXPORTS}
 

@@ -24,7 +24,7 @@ from worldline.seams.session import RecordingSession
 from worldline.store.catalog import default_store, find
 from worldline.store.reconcile import refuse_doubt
 from worldline.store.recording import Recording
-from worldline.store.vault import MIN_LENGTH
+from worldline.store.secrets.vault import MIN_LENGTH
 
 HARNESS_ERROR = 4
 NOTHING_RECORDED = (

@@ -9,8 +9,8 @@ import click
 
 from worldline.cli import render
 from worldline.cli.options import json_option, recording_of, run_argument, store_option
-from worldline.engine.derive import Derived, derive
-from worldline.engine.rules import UNREADABLE, Rules
+from worldline.engine.redact.derive import Derived, derive
+from worldline.engine.redact.rules import UNREADABLE, Rules
 
 
 @click.command(

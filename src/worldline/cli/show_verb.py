@@ -15,7 +15,7 @@ from worldline.cli.options import json_option, recording_of, run_argument, store
 from worldline.engine.steps import Step, each_step, steps
 from worldline.errors import Damaged, UsageError
 from worldline.model.ids import short
-from worldline.store.availability import AVAILABLE, CORRUPT, MISSING, STATES, availabilities, expired, when
+from worldline.store.forget.availability import AVAILABLE, CORRUPT, MISSING, STATES, availabilities, expired, when
 from worldline.store.recording import Recording
 from worldline.store.verdicts import derivation
 

@@ -12,7 +12,7 @@ from worldline.cli import render
 from worldline.cli.hints import name_of
 from worldline.cli.options import json_option, recording_of, run_argument, store_option
 from worldline.engine.export import EXPORTS
-from worldline.store.container import THUMBS
+from worldline.store.bundle.container import THUMBS
 from worldline.store.verdicts import Verification
 from worldline.store.verify import verify
 

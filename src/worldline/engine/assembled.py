@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
-from worldline.store.vault import Vault, Window
+from worldline.store.secrets.vault import Vault, Window
 
 HELD = 4 << 20
 Path = tuple[str | int, ...]

@@ -35,7 +35,7 @@ from worldline.errors import ReplayError, ValueRefused
 from worldline.model import canon, events
 from worldline.model.effects import Effect, Mode
 from worldline.store import layout, recording
-from worldline.store.vault import Vault
+from worldline.store.secrets.vault import Vault
 
 _log = logging.getLogger("worldline")
 

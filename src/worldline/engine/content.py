@@ -16,7 +16,7 @@ from worldline.model import values
 from worldline.model.events import encode_json
 from worldline.store import layout
 from worldline.store.recording import DEEP, JSON
-from worldline.store.vault import MARKER, Vault
+from worldline.store.secrets.vault import MARKER, Vault
 
 
 class Content(msgspec.Struct, frozen=True):

@@ -13,9 +13,9 @@ from pathlib import Path
 from worldline.engine.assembled import without_spelled
 from worldline.engine.cassette import Cassette
 from worldline.errors import WorldlineError
-from worldline.store.quarantine import Place
+from worldline.store.forget.quarantine import Place
 from worldline.store.recording import Recording
-from worldline.store.vault import Vault
+from worldline.store.secrets.vault import Vault
 
 
 def in_answers(attempt: Path, vault: Vault) -> Iterator[Place]:

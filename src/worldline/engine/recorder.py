@@ -28,11 +28,12 @@ from worldline.errors import BoundReached, RecordError, SecretFound, WorldlineEr
 from worldline.model import events, values
 from worldline.model.ids import slug
 from worldline.model.manifest import FORMAT
-from worldline.store import layout, shapes
+from worldline.store import layout
 from worldline.store.blobs import BlobStore
 from worldline.store.log import Appended, LogWriter
 from worldline.store.seal import publish, read_back
-from worldline.store.vault import Vault
+from worldline.store.secrets import shapes
+from worldline.store.secrets.vault import Vault
 
 LONGEST_NAME = 1024  # characters of a lane, an idempotency key and the like
 SYNC_POLICY = "started rows and the end are durable before anything depends on them (fdatasync); others follow"

@@ -17,10 +17,11 @@ from worldline.engine.matcher import Divergence, Matcher
 from worldline.engine.recorder import described_platform, wrote
 from worldline.engine.spec import Restriction
 from worldline.errors import Damaged, Ineligible, VerifierIsWriter
-from worldline.store import blobs, layout, shapes
-from worldline.store.availability import expired, when
+from worldline.store import blobs, layout
+from worldline.store.forget.availability import expired, when
 from worldline.store.recording import Recording
-from worldline.store.vault import Vault
+from worldline.store.secrets import shapes
+from worldline.store.secrets.vault import Vault
 from worldline.store.verify import publication, verify
 
 PROJECTION = "worldline/1"  # what is compared: keys of all crossings, their partial order, none left over

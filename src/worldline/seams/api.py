@@ -33,7 +33,7 @@ from worldline.seams.lanes import in_lane
 from worldline.seams.lanes import lane as lane_here
 from worldline.seams.session import RecordingSession
 from worldline.store.catalog import default_store
-from worldline.store.vault import MIN_LENGTH
+from worldline.store.secrets.vault import MIN_LENGTH
 
 P = ParamSpec("P")
 R = TypeVar("R")

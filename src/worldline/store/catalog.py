@@ -16,7 +16,7 @@ import msgspec
 from worldline.errors import AmbiguousRun, Contained, Damaged, RecordingNotFound, WorldlineError
 from worldline.model.ids import is_id
 from worldline.store import layout
-from worldline.store.packed import open_recording
+from worldline.store.bundle.packed import open_recording
 from worldline.store.recording import Recording
 
 

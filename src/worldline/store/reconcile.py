@@ -25,9 +25,9 @@ import msgspec
 from worldline.errors import ReadError, UnattestedResultError, WriterConflict
 from worldline.model.manifest import Manifest, unseal
 from worldline.store import layout, salvage
+from worldline.store.bundle.packed import PackedRecording
+from worldline.store.forget.quarantine import register_of
 from worldline.store.log import take_lock
-from worldline.store.packed import PackedRecording
-from worldline.store.quarantine import register_of
 from worldline.store.recording import Recording
 from worldline.store.salvage import Found
 from worldline.store.seal import attest, chunks_of, publish

@@ -20,9 +20,10 @@ from worldline.errors import Damaged, NewerFormat, NotARecording, RecordingNotFo
 from worldline.model import fields, upcast, values
 from worldline.model.events import Event
 from worldline.model.manifest import FORMAT, MOST_BYTES, READABLE, Manifest, unseal
-from worldline.store import layout, quarantine
-from worldline.store.availability import MISSING, Expiry, absent, expiry_of
+from worldline.store import layout
 from worldline.store.blobs import blob_file, read_tier_key, stream_blob
+from worldline.store.forget import quarantine
+from worldline.store.forget.availability import MISSING, Expiry, absent, expiry_of
 from worldline.store.rows import Damage, LogFile, RowReader
 
 JSON = "application/json"

@@ -19,7 +19,7 @@ import msgspec
 
 from worldline.errors import SignatureFailed, Unsealed, UsageError
 from worldline.store import layout
-from worldline.store.packed import PackedRecording
+from worldline.store.bundle.packed import PackedRecording
 from worldline.store.recording import Recording
 
 NAMESPACE = "worldline"

@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 from worldline.errors import Damaged, WorldlineError
 from worldline.model.manifest import Manifest, unseal
 from worldline.model.merkle import Merkle
-from worldline.store import availability as states
 from worldline.store import layout, signature
-from worldline.store.packed import PackedRecording
+from worldline.store.bundle.packed import PackedRecording
+from worldline.store.bundle.verify_packed import Exports, judge_packed
+from worldline.store.forget import availability as states
 from worldline.store.recording import Recording
 from worldline.store.rows import RowReader
 from worldline.store.verdicts import Problem, Verdict, Verification, collect_blobs, derivation, rows_against_seal
-from worldline.store.verify_packed import Exports, judge_packed
 
 WATCHED_BYTES = 1 << 20
 CANNOT_BE_EXCLUDED = "a forgery that was sealed anew cannot be excluded"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from worldline.engine.export.decisions import decisions
 from worldline.engine.export.network import network
-from worldline.store.container import DECISIONS, NETWORK
+from worldline.store.bundle.container import DECISIONS, NETWORK
 from worldline.store.recording import Recording
 
 EXPORTS: dict[str, Callable[[Recording], Iterator[bytes]]] = {DECISIONS: decisions, NETWORK: network}

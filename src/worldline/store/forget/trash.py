@@ -18,7 +18,7 @@ from worldline.model.ids import is_id
 from worldline.store import layout
 from worldline.store.blobs import sweep_pool
 from worldline.store.catalog import runs
-from worldline.store.quarantine import CONTAINED
+from worldline.store.forget.quarantine import CONTAINED
 from worldline.store.recording import Recording
 
 PIN = "pinned"

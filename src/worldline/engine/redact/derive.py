@@ -19,21 +19,22 @@ import msgspec
 
 from worldline import __version__
 from worldline.engine import clock
-from worldline.engine.erase import Eraser
 from worldline.engine.keeping import Keeper
 from worldline.engine.pictures import thumbnail
-from worldline.engine.recontent import Contents
-from worldline.engine.recut import recut
-from worldline.engine.rewrite import Rewriter
-from worldline.engine.rules import Rules
+from worldline.engine.redact.erase import Eraser
+from worldline.engine.redact.recontent import Contents
+from worldline.engine.redact.recut import recut
+from worldline.engine.redact.rewrite import Rewriter
+from worldline.engine.redact.rules import Rules
 from worldline.errors import Ineligible, NothingRemoved, Unsealed, UsageError, ValueRefused
 from worldline.model import events, values
 from worldline.model.events import encode_json
 from worldline.model.ids import slug
 from worldline.model.manifest import FORMAT, Manifest
 from worldline.model.merkle import Merkle
-from worldline.store import bundle, layout, seal
+from worldline.store import layout, seal
 from worldline.store.blobs import BlobStore
+from worldline.store.bundle import pack as bundle
 from worldline.store.recording import Recording
 from worldline.store.signature import signature_path
 from worldline.store.verify import verify

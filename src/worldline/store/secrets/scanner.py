@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from worldline.store.forms import BASE64, SHORTEST
+from worldline.store.secrets.forms import BASE64, SHORTEST
 
 _BREAK = re.compile(rb"(?:\\{1,4}[rn]|[\r\n])(?:\\{1,4}[rnt]|[\r\n\t ]){0,15}")
 _CUT_BREAK = re.compile(rb"\\{1,4}\Z")  # where a break may begin, at the end of what came

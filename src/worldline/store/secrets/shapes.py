@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from worldline.store.scanner import Hit
+from worldline.store.secrets.scanner import Hit
 
 VERSION = 1
 RUN = 16  # the shortest unbroken stretch of `_WORD` in any key

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from worldline.engine.content import Content
-from worldline.engine.erase import Eraser
-from worldline.engine.jsontext import applied
 from worldline.engine.keeping import BYTES, JSON, Keeper
-from worldline.engine.recut import withheld
-from worldline.engine.rules import marker
+from worldline.engine.redact.erase import Eraser
+from worldline.engine.redact.jsontext import applied
+from worldline.engine.redact.recut import withheld
+from worldline.engine.redact.rules import marker
 from worldline.errors import Damaged, Ineligible
 from worldline.model import values
 from worldline.model.events import encode_json

@@ -13,7 +13,7 @@ from typing import Any
 from worldline.errors import Damaged
 from worldline.model.events import Event, encode_json
 from worldline.store import layout
-from worldline.store.container import snapshot_name
+from worldline.store.bundle.container import snapshot_name
 from worldline.store.recording import Recording
 
 CHECKPOINT = "snapshot_ref/checkpoint"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from worldline.store.container import THUMBS
+from worldline.store.bundle.container import THUMBS
 
 PICTURES = frozenset({"image/png", "image/jpeg", "image/webp"})
 MOST_THUMB_BYTES = 1 << 20

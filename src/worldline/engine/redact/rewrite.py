@@ -17,10 +17,10 @@ from worldline.engine import clock
 from worldline.engine.exchanges import CONTENTS
 from worldline.engine.facts import response_facts
 from worldline.engine.keeping import INLINE, JSON
-from worldline.engine.recontent import Contents
-from worldline.engine.recut import ROWS, Body, Part, digest, encoding_of, headers_of, opened
-from worldline.engine.requests import Requests, tier_of, with_facts, with_length
-from worldline.engine.rules import marker
+from worldline.engine.redact.recontent import Contents
+from worldline.engine.redact.recut import ROWS, Body, Part, digest, encoding_of, headers_of, opened
+from worldline.engine.redact.requests import Requests, tier_of, with_facts, with_length
+from worldline.engine.redact.rules import marker
 from worldline.errors import Damaged
 from worldline.model import canon, fields
 from worldline.model.events import Event, encode_json

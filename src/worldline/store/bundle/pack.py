@@ -18,15 +18,16 @@ from typing import NamedTuple
 
 from worldline.errors import Ineligible, UsageError
 from worldline.model.events import encode_json
-from worldline.store import availability, layout
-from worldline.store.container import DEFLATED, EVENTS, EXPIRY, INDEX, MANIFEST, TIER_KEY, resource_name
-from worldline.store.container_writer import LEVEL, ContainerWriter
-from worldline.store.index import IndexBuilder
-from worldline.store.packed import PackedRecording
-from worldline.store.pictures import PICTURES, pixels_only, thumb_name
+from worldline.store import layout
+from worldline.store.bundle.container import DEFLATED, EVENTS, EXPIRY, INDEX, MANIFEST, TIER_KEY, resource_name
+from worldline.store.bundle.container_writer import LEVEL, ContainerWriter
+from worldline.store.bundle.index import IndexBuilder
+from worldline.store.bundle.packed import PackedRecording
+from worldline.store.bundle.pictures import PICTURES, pixels_only, thumb_name
+from worldline.store.bundle.snapshots import CHECKPOINT, Snapshots
+from worldline.store.forget import availability
 from worldline.store.recording import Recording
 from worldline.store.rows import RowReader
-from worldline.store.snapshots import CHECKPOINT, Snapshots
 from worldline.store.verify import verify
 
 MOST_PICTURE_BYTES = 64 << 20  # of a picture that a thumbnail is made of

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from worldline.errors import Damaged
-from worldline.store.container import EVENTS, STORED, Container, Entry, local_header
+from worldline.store.bundle.container import EVENTS, STORED, Container, Entry, local_header
 from worldline.store.source import Source
 
 FIRST_STEP, STEP = 64 << 10, 1 << 20

@@ -1,8 +1,8 @@
 """The vault: secrets never reach the disk. One choke point, before hashing and before any write.
 
-The registered set is frozen when the attempt opens; each value is looked for in all its forms (`store.forms`). What is
+The registered set is frozen when the attempt opens; each value is looked for in all its forms (`forms`). What is
 found becomes a marker that depends on the label alone, so a replay with another value, or none, still matches. A
-secret in base64 leaves its marker as text in the midst of that base64. Then keys of a known shape (`store.shapes`) are
+secret in base64 leaves its marker as text in the midst of that base64. Then keys of a known shape (`shapes`) are
 replaced in what is left, so that both sides of a replay find the same ones. Streams are scanned through a window that
 holds back what may be the beginning of either.
 """
@@ -18,9 +18,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from worldline.errors import SecretFound, SecretRefused, UsageError
-from worldline.store import shapes
-from worldline.store.forms import all_forms, forms
-from worldline.store.scanner import Scanner
+from worldline.store.secrets import shapes
+from worldline.store.secrets.forms import all_forms, forms
+from worldline.store.secrets.scanner import Scanner
 
 __all__ = ["MARKER", "MIN_LENGTH", "Span", "Vault", "Window", "forms", "marker"]
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from worldline.errors import Ineligible
-from worldline.store import container, layout
-from worldline.store.container import DEFLATED, STORED, Container, Entry
+from worldline.store import layout
+from worldline.store.bundle import container
+from worldline.store.bundle.container import DEFLATED, STORED, Container, Entry
 
 LEVEL = 6
 

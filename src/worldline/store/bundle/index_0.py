@@ -7,8 +7,8 @@ from collections import Counter
 import msgspec
 
 from worldline.model.events import Event
-from worldline.store import index as newest
-from worldline.store.index import MARKED, MOST_MARKS, MOST_NAMES, Counts, Index, is_trouble
+from worldline.store.bundle import index as newest
+from worldline.store.bundle.index import MARKED, MOST_MARKS, MOST_NAMES, Counts, Index, is_trouble
 
 FORMAT = "worldline-index/0"
 

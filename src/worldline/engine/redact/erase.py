@@ -19,8 +19,8 @@ from typing import Any
 import msgspec
 
 from worldline.engine.assembled import BLANK, DATA, ended, fragments, is_stream, strings
-from worldline.engine.jsontext import Edit, Node, Text, applied, merged, raised, unescaped
-from worldline.engine.rules import Hit, Rules, is_picture, marker
+from worldline.engine.redact.jsontext import Edit, Node, Text, applied, merged, raised, unescaped
+from worldline.engine.redact.rules import Hit, Rules, is_picture, marker
 from worldline.model.events import encode_json
 
 GIVEN = frozenset({"arguments", "input", "args", "output", "result", "response", "error"})  # of a tool, beside its name

@@ -1,4 +1,4 @@
-"""Where a secret stands in an attempt: every file and every file's name, in every spelling of `store.forms`.
+"""Where a secret stands in an attempt: every file and every file's name, in every spelling of `store.secrets.forms`.
 
 Files are read in parts; memory stays near one part's. What is compressed, encrypted, in an image or split by the agent
 cannot be seen.
@@ -18,11 +18,11 @@ from worldline.model import events
 from worldline.model.holds import is_hash, is_size
 from worldline.model.manifest import MOST_BYTES, unseal
 from worldline.store import layout
-from worldline.store.forms import all_forms
-from worldline.store.quarantine import CONTAINED, MOST_PLACES, Place
+from worldline.store.forget.quarantine import CONTAINED, MOST_PLACES, Place
 from worldline.store.rows import RowReader
-from worldline.store.scanner import Scanner
-from worldline.store.vault import Vault
+from worldline.store.secrets.forms import all_forms
+from worldline.store.secrets.scanner import Scanner
+from worldline.store.secrets.vault import Vault
 from worldline.store.verdicts import collect_blobs
 
 _PART = 1 << 20

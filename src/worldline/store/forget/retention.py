@@ -23,7 +23,9 @@ import msgspec
 from worldline.errors import ExpiryRefused
 from worldline.model.manifest import MOST_BYTES, Manifest
 from worldline.store import layout
-from worldline.store.availability import (
+from worldline.store.blobs import release
+from worldline.store.bundle.packed import PackedRecording
+from worldline.store.forget.availability import (
     AVAILABLE,
     CORRUPT,
     EXPIRED,
@@ -36,12 +38,10 @@ from worldline.store.availability import (
     state_of,
     when,
 )
-from worldline.store.blobs import release
-from worldline.store.packed import PackedRecording
+from worldline.store.forget.trash import TRASH
 from worldline.store.recording import Recording
 from worldline.store.rows import RowReader
 from worldline.store.seal import alone
-from worldline.store.trash import TRASH
 from worldline.store.verdicts import collect_blobs
 from worldline.store.verify import authenticity
 

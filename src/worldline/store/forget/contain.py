@@ -19,16 +19,17 @@ import msgspec
 from worldline.errors import NotARecording, RecordError, RecordingNotFound, WriterConflict
 from worldline.model.holds import is_hash
 from worldline.model.manifest import MOST_BYTES, unseal
-from worldline.store import layout, quarantine
+from worldline.store import layout
 from worldline.store.catalog import runs
+from worldline.store.forget import quarantine
+from worldline.store.forget.quarantine import Containment, Place
+from worldline.store.forget.retention import pools_of
+from worldline.store.forget.search import Search, Searched
+from worldline.store.forget.trash import trash_of
 from worldline.store.log import take_lock
-from worldline.store.quarantine import Containment, Place
 from worldline.store.recording import publishes
-from worldline.store.retention import pools_of
 from worldline.store.seal import alone
-from worldline.store.search import Search, Searched
-from worldline.store.trash import trash_of
-from worldline.store.vault import Vault
+from worldline.store.secrets.vault import Vault
 
 Joined = Callable[[Path, Vault], Iterator[Place]]
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-from worldline.engine.erase import Eraser
 from worldline.engine.facts import request_facts
-from worldline.engine.jsontext import Edit, applied, moved
 from worldline.engine.keeping import JSON
-from worldline.engine.recontent import Contents
-from worldline.engine.recut import encoding_of, headers_of, listed, odd, opened, withheld
-from worldline.engine.rules import UNREADABLE, marker
+from worldline.engine.redact.erase import Eraser
+from worldline.engine.redact.jsontext import Edit, applied, moved
+from worldline.engine.redact.recontent import Contents
+from worldline.engine.redact.recut import encoding_of, headers_of, listed, odd, opened, withheld
+from worldline.engine.redact.rules import UNREADABLE, marker
 from worldline.errors import Damaged
 from worldline.model import fields
 from worldline.model.chain import Array, ContextReader, Cut, cut

@@ -1,7 +1,7 @@
 """What is to be taken out of a recording: rules as people write them, and the markers that stand for what went.
 
-    secret-env:NAME    the value of that variable, in all the encodings that `store.forms` knows
-    shapes             keys of a known shape (`store.shapes`)
+    secret-env:NAME    the value of that variable, in all the encodings that `store.secrets.forms` knows
+    shapes             keys of a known shape (`store.secrets.shapes`)
     field:NAME         the value of every JSON member of that name
     tool:GLOB          what such tools were given, gave back, and failed with
     text:REGEX         what a pattern finds in a text
@@ -18,12 +18,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from worldline.engine.patterns import Search
+from worldline.engine.redact.patterns import Search
 from worldline.errors import SecretRefused, UsageError
-from worldline.store import shapes
-from worldline.store.forms import all_forms
-from worldline.store.scanner import Scanner
-from worldline.store.vault import MIN_LENGTH
+from worldline.store.secrets import shapes
+from worldline.store.secrets.forms import all_forms
+from worldline.store.secrets.scanner import Scanner
+from worldline.store.secrets.vault import MIN_LENGTH
 
 UNREADABLE = "unreadable"  # what stands for a body that no rule can look into
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")

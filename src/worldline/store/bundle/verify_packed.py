@@ -18,11 +18,10 @@ from typing import Any
 from worldline.errors import Damaged, WorldlineError
 from worldline.model.events import encode_json
 from worldline.model.merkle import Merkle
-from worldline.store import availability as states
 from worldline.store import layout
 from worldline.store.blobs import KEY_BYTES, naming
-from worldline.store.blocks import BlockCheck
-from worldline.store.container import (
+from worldline.store.bundle.blocks import BlockCheck
+from worldline.store.bundle.container import (
     CONTAINER,
     EVENTS,
     EXPIRY,
@@ -36,13 +35,14 @@ from worldline.store.container import (
     content_named,
     resource_name,
 )
-from worldline.store.index import Index, IndexBuilder
-from worldline.store.index_0 import Index0, IndexBuilder0
-from worldline.store.packed import PackedRecording
-from worldline.store.pictures import MOST_THUMB_BYTES, PICTURES, pictured, pixels_only
+from worldline.store.bundle.index import Index, IndexBuilder
+from worldline.store.bundle.index_0 import Index0, IndexBuilder0
+from worldline.store.bundle.packed import PackedRecording
+from worldline.store.bundle.pictures import MOST_THUMB_BYTES, PICTURES, pictured, pixels_only
+from worldline.store.bundle.snapshots import Snapshots
+from worldline.store.forget import availability as states
 from worldline.store.recording import Recording
 from worldline.store.rows import RowReader
-from worldline.store.snapshots import Snapshots
 from worldline.store.verdicts import Problem, Verdict, collect_blobs, derivation, rows_against_seal
 
 MOST_STRANGERS = 1000  # problems of one kind that are listed one by one

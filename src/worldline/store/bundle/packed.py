@@ -18,11 +18,11 @@ from worldline.errors import Damaged, NotARecording
 from worldline.model import events
 from worldline.model.events import Event
 from worldline.model.manifest import MOST_BYTES
-from worldline.store import index_0, layout
-from worldline.store.availability import WITHHELD, Expiry, absent, read_expiry
+from worldline.store import layout
 from worldline.store.blobs import KEY_BYTES, naming
-from worldline.store.blocks import BlockCheck
-from worldline.store.container import (
+from worldline.store.bundle import index_0
+from worldline.store.bundle.blocks import BlockCheck
+from worldline.store.bundle.container import (
     EVENTS,
     EXPIRY,
     INDEX,
@@ -32,8 +32,9 @@ from worldline.store.container import (
     content_named,
     open_container,
 )
-from worldline.store.entries import Entries, PackedLog
-from worldline.store.index import FORMAT, Index
+from worldline.store.bundle.entries import Entries, PackedLog
+from worldline.store.bundle.index import FORMAT, Index
+from worldline.store.forget.availability import WITHHELD, Expiry, absent, read_expiry
 from worldline.store.recording import Recording, summary_of
 from worldline.store.rows import LogFile
 from worldline.store.source import FileSource, Source, Tailed, UrlSource
