@@ -45,6 +45,27 @@ def unprivileged() -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("restrict = [", "no recording spec: spec.toml: "),
+        ("\xff", "no recording spec: spec.toml: "),
+        ("restrikt = []", "no recording spec: spec.toml: Object contains unknown field `restrikt`"),
+        ("restrict = 5", "no recording spec: spec.toml: Expected `array`, got `int` - at `$.restrict`"),
+        ('retention = { ordinary = "soon" }', "no recording spec: spec.toml: 'soon' is no age; write hours, days or"),
+        ("retention = { attic = 5 }", "recording spec: retention is whole seconds by tier (ordinary, restricted)"),
+        ('[bounds]\nrows = 5\npast = "loss"', "recording spec: rows are never lost"),
+        ('restrict = ["everything"]', "recording spec: no rule: 'everything'; write model, tool:NAME or field:NAME"),
+    ],
+)
+def test_a_recording_spec_that_cannot_be_kept(text: str, complaint: str) -> None:
+    Path("spec.toml").write_bytes(text.encode("latin-1"))
+    ended = worldline("record", "--spec", "spec.toml", "--", "true")
+    assert (ended.code, ended.out) == (64, "")
+    assert ended.complaint.startswith(complaint), ended.complaint
+    assert runs() == []
+
+
+@pytest.mark.parametrize(
     ("words", "complaint"),
     [
         (["show", "runs/nosuch.json"], "no recording at runs/nosuch.json"),

@@ -24,7 +24,7 @@ from worldline.engine.account import account
 from worldline.engine.boundary import Call, RecordBoundary
 from worldline.engine.content import Content
 from worldline.engine.recorder import Recorder
-from worldline.engine.spec import Spec
+from worldline.engine.spec import RecordingSpec, Spec
 from worldline.errors import WorldlineError
 from worldline.store.catalog import runs
 from worldline.store.forget.contain import contain
@@ -40,11 +40,13 @@ WRAPPED = ("write", "fdatasync", "fsync", "link", "rename", "replace", "unlink",
 
 def agent(store: Path, say: Callable[..., None], run: Path | None = None) -> None:
     """Record a few tool calls and seal; `say` hears what the recorder acknowledged."""
-    recorder = Recorder(Spec(store=store, task="kill me", run=run))
+    kept_apart = RecordingSpec(restrict=("tool:visit",))  # its key and its contents come to be on the way, too
+    recorder = Recorder(Spec(store=store, task="kill me", run=run, recording=kept_apart))
     recorder.log._chunk_bytes = CHUNK_BYTES
     boundary = RecordBoundary(recorder)
     for number in range(CALLS):
-        call = Call(kind="action", name="pay", inputs=Content.of({"n": number}), effect="side_effecting")
+        name = "visit" if number == 3 else "pay"
+        call = Call(kind="action", name=name, inputs=Content.of({"n": number}), effect="side_effecting")
         live = boundary.begin(call)
         say(begun=live.call)
         live.finish({}, Content.of(LARGE if number == 1 else number))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -31,9 +32,11 @@ class Keeper:
     `in_blobs` says that every content is a blob.
     """
 
-    def __init__(self, blobs: BlobStore, fatal: Any, keeps: bool, in_blobs: bool) -> None:
+    def __init__(
+        self, blobs: BlobStore, fatal: Callable[[], AbstractContextManager[None]], keeps: bool, in_blobs: bool
+    ) -> None:
         self.blobs = blobs
-        self._fatal: Any = fatal
+        self._fatal = fatal
         self.keeps = keeps
         self._in_blobs = in_blobs
         self._unkept = clock.key()  # never stored: what is withheld cannot be guessed from its commitment
@@ -56,8 +59,7 @@ class Keeper:
         self, content: bytes, media_type: str, tier: str = layout.ORDINARY, redacted: bool = False
     ) -> dict[str, Any]:
         """Store content beside the log and return what names it."""
-        fatal: AbstractContextManager[None] = self._fatal()
-        with fatal:
+        with self._fatal():
             kept = self.blobs.put(content, media_type, tier)
         if redacted:
             self._redacted.add(kept.name)
@@ -79,7 +81,11 @@ class Keeper:
         """A call's key as its row carries it: no digest of what is restricted or withheld."""
         if not self.keeps:
             return keyed(key, self._unkept)
-        return self.blobs.keyed(key) if tier == layout.RESTRICTED else key
+        return keyed(key, self._tier_key()) if tier == layout.RESTRICTED else key
+
+    def _tier_key(self) -> bytes:
+        with self._fatal():
+            return self.blobs.tier_key()
 
     def withheld(self, content: bytes) -> dict[str, Any]:
         """What stands for content that is not kept: its size and a keyed commitment."""
@@ -99,7 +105,7 @@ class Keeper:
         """A request's body as its row carries it: what it adds to those before it."""
         if not self.keeps:
             return self.withheld(body)
-        key = self.blobs.tier_key() if tier == layout.RESTRICTED else b""
+        key = self._tier_key() if tier == layout.RESTRICTED else b""
         form = self._contexts.setdefault(tier, ContextWriter(key)).encode(call, body)
         room = 0 if self.apart(tier) else INLINE - 4096
         if isinstance(form["template"], bytes):

@@ -129,10 +129,6 @@ class BlobStore:
             layout.write_durable(layout.tier_key_path(self._attempt), self._key)
         return self._key
 
-    def keyed(self, text: str) -> str:
-        """A digest (hex) of text that a restricted content stands behind, under the tier's key."""
-        return keyed(text, self.tier_key())
-
 
 def keyed(text: str, key: bytes) -> str:
     """The first 128 bits of `HMAC-SHA256(key, text)` in hex: what a row carries in place of a key of its content."""
