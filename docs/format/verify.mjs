@@ -4,13 +4,13 @@ import { createHash, createHmac } from "node:crypto";
 import { lstatSync, readFileSync, readdirSync } from "node:fs";
 import { crc32, inflateRawSync } from "node:zlib";
 const FORMATS = ["worldline/0", "worldline/1"], CONTAINERS = ["worldline-container/0", "worldline-container/1"];
+const ORDER = [/^events/, /^snapshots/, /^(resources|thumbs)/, /^restricted/, /^(decisions|network)/, /^expiry/, /^index/, /^manifest/, /^container/];
+const place = (name) => `${ORDER.findIndex((known) => known.test(name))}${ORDER[2].test(name) ? name.replace(/^\w+\//, "").slice(0, 64) + name : ""}`;
 const WORST = ["ok", "packed", "withheld", "expired", "derived", "unsealed", "failed", "missing"], ALL = 0xffffffff;
 const NAME = /^((manifest|index|container)\.json|[a-z]+\.jsonl|restricted\/key|(resources|thumbs|snapshots)\/[\w-]+(\.[a-z]+|\/meta\.json))$/;
 const REMOVAL = /^{"seq":(\d+),"at":(\d+),"seal":"(\w+)","name":"(\w+)","tier":"(\w+)","size":(\d+),"retention":(\d+),"deadline":(\d+),"h":/;
-const none = Buffer.alloc(0), tag = (number) => Buffer.from([number]), hex = (data) => data.toString("hex");
-const sha = (...parts) => parts.reduce((hash, part) => hash.update(part), createHash("sha256")).digest();
-const is = (data, size, digest) => data.length === size && hex(sha(data)) === digest;
-const need = (holds, why) => { if (!holds) throw new Error(why); };
+const none = Buffer.alloc(0), tag = (number) => Buffer.from([number]), hex = (data) => data.toString("hex"), sha = (...parts) => parts.reduce((hash, part) => hash.update(part), createHash("sha256")).digest();
+const is = (data, size, digest) => data.length === size && hex(sha(data)) === digest, need = (holds, why) => { if (!holds) throw new Error(why); };
 const attempt = (action, failed = () => null) => { try { return action(); } catch (error) { return failed(error); } };
 const parse = (data) => JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(data));
 const text = (value) => typeof value === "string", isHash = (value) => text(value) && /^[0-9a-f]{64}$/.test(value);
@@ -128,6 +128,7 @@ function verifyBundle(path, say, begins = 0) {
   const m = attempt(() => readManifest(get("manifest.json")), (error) => say("structure", `manifest: ${error.message}`));
   const { references } = readRows(get("events.jsonl"), m, say), tiers = new Map(m?.contents.map((content) => [content.name, content.tier]));
   const strange = left.some((name) => tiers.get(name) !== "restricted") || references.some(({ name }) => !tiers.has(name));
+  if (entries.some(([name], at) => at > 0 && place(name) < place(entries[at - 1][0]))) say("structure", "its entries stand in another order");
   if (m && (seal !== m.seal || strange)) say("structure", "another seal, contents that were not sealed, or left out without need");
   if ([...here.keys()].some((name) => !tiers.has(name))) say("evidence", "a content that was not sealed");
   const load = ({ name, tier }) => (!here.has(name) && tier === "restricted" && left.includes(name) ? "withheld" : here.get(name));
@@ -145,6 +146,5 @@ for (const path of process.argv.slice(2)) {
   };
   const refuse = (error) => { problems.push(error.message); for (const question in states) states[question] = "refused"; };
   attempt(() => (lstatSync(path).isDirectory() ? verifyDirectory : verifyBundle)(path, say), refuse);
-  console.log(JSON.stringify({ path, ok: problems.length === 0, ...states, problems }));
-  if (problems.length) process.exitCode = 1;
+  console.log(JSON.stringify({ path, ok: problems.length === 0, ...states, problems })), (process.exitCode ||= problems.length ? 1 : 0);
 }

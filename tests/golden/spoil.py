@@ -340,8 +340,8 @@ DIRECTORIES: tuple[Spoil, ...] = (
     blob_added,
     blob_elsewhere,
 )
-UNSEEN = ("forged", "open_and_lock_deleted", "entries-reordered")
-"""What no verdict tells: what was sealed anew, what can be derived again, and an order that nobody relies on."""
+UNSEEN = ("forged", "open_and_lock_deleted")
+"""What no verdict tells: what was sealed anew, and what can be derived again."""
 
 
 # ------------------------------------------------------------------------------------------------------------- bundles

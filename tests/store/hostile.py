@@ -186,7 +186,7 @@ def remade(
     packed, other, sizes = PackedRecording(str(bundle)), other or {}, sizes or {}
     names = [entry.name for entry in packed.container.entries]
     entries, parts = [], []
-    for name in [name for name in [*names, *other] if name not in leave]:
+    for name in sorted((name for name in [*names, *other] if name not in leave), key=container.place_of):
         old = packed.entries.get(name)
         if name in [entry.name for entry in entries]:
             continue

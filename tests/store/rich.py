@@ -12,7 +12,7 @@ from tests.engine.recorded import action, answer, decision, recorder_in
 from worldline.engine.boundary import call
 from worldline.engine.content import Content
 from worldline.engine.spec import RecordingSpec
-from worldline.store.bundle.container import DEFLATED
+from worldline.store.bundle.container import DEFLATED, place_of
 from worldline.store.bundle.container_writer import ContainerWriter
 from worldline.store.bundle.packed import PackedRecording
 from worldline.store.recording import Recording
@@ -74,14 +74,13 @@ def remade(
     withheld: tuple[tuple[str, int, str], ...] | None = None,
 ) -> PackedRecording:
     """The bundle with other contents, more or fewer entries, in a container that was made for them."""
-    packed, left = PackedRecording(str(bundle)), dict(other or {})
+    packed, changed = PackedRecording(str(bundle)), other or {}
+    names = {*packed.entries, *changed} - set(without)
     target.unlink(missing_ok=True)
     with ContainerWriter(target) as writer:
-        for entry in packed.container.entries:
-            if entry.name not in without:
-                put = writer.deflate if entry.method == DEFLATED else writer.store
-                put(entry.name, [left.pop(entry.name)] if entry.name in left else packed.content_of(entry))
-        for name, content in left.items():
-            writer.deflate(name, [content])
+        for name in sorted(names, key=lambda name: (place_of(name), name)):
+            entry = packed.entries.get(name)
+            put = writer.deflate if entry is None or entry.method == DEFLATED else writer.store
+            put(name, [changed[name]] if name in changed or entry is None else packed.content_of(entry))
         writer.finish(packed.container.seal, packed.container.withheld if withheld is None else withheld)
     return PackedRecording(str(target))

@@ -49,6 +49,8 @@ _NAMES = {
     ),
 }
 """The names that entries may have beside `container.json`, by the format: no other is ever looked for or written."""
+_ORDER = ("events", "snapshots/", "resources/", "restricted/", "decisions", "expiry", "index", "manifest")
+_SAME_PLACE = {"thumbs/": "resources/", "network": "decisions"}
 _EXTENSIONS = {
     "image/png": "png",
     "image/webp": "webp",
@@ -256,3 +258,17 @@ def _possible(entry: Entry) -> bool:
 def _damaged(source: Source, offset: int, detail: str) -> Damaged:
     facts: dict[str, Any] = {"file": source.name, "offset": offset}
     return Damaged(f"{source.name}, byte {offset:,}: {detail}", **facts)
+
+
+def place_of(name: str) -> tuple[int, str, str]:
+    """Where an entry stands among the others: what is read last comes last, a content's thumbnail right behind it."""
+    for prefix, other in _SAME_PLACE.items():
+        if name.startswith(prefix):
+            number = _ORDER.index(other)
+            break
+    else:
+        number = next((at for at, prefix in enumerate(_ORDER) if name.startswith(prefix)), 0)
+    if number != _ORDER.index("resources/"):
+        return number, "", ""
+    folder, _, rest = name.partition("/")
+    return number, rest[:64], folder

@@ -13,6 +13,7 @@ import hashlib
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 from worldline.errors import Damaged, WorldlineError
@@ -33,6 +34,7 @@ from worldline.store.bundle.container import (
     TIER_KEY,
     Entry,
     content_named,
+    place_of,
     resource_name,
 )
 from worldline.store.bundle.index import Index, IndexBuilder
@@ -102,6 +104,9 @@ class _Judging:
             add(Problem("manifest", MANIFEST, recording.seal_problem))
         if recording.container.seal != recording.fingerprint:
             add(Problem("changed", CONTAINER, "it names another seal than the manifest has"))
+        for before, after in pairwise(recording.container.entries):
+            if place_of(after.name) < place_of(before.name):
+                add(Problem("order", after.name, f"it stands behind {before.name}; nothing is packed so"))
         self.structure += self._log(watch)
         for entry in recording.container.entries:
             if entry.name != EVENTS:
