@@ -25,8 +25,6 @@ store_option = click.option(
     help="Where runs are looked up by id.  [default: .worldline/runs of this folder or one above]",
 )
 run_argument = click.argument("run")
-command_argument = click.argument("command", nargs=-1, type=click.UNPROCESSED)
-PASS_THROUGH = {"ignore_unknown_options": False, "allow_interspersed_args": True}
 
 
 def recording_of(run: str, store: Path | None) -> Recording:

@@ -19,9 +19,9 @@ from worldline.model.chain import ContextWriter
 from worldline.model.events import encode_json
 from worldline.store import layout
 from worldline.store.blobs import BlobStore, keyed
+from worldline.store.recording import JSON
 
 INLINE = 32 * 1024  # a payload whose encoding is larger becomes a blob
-JSON = "application/json"
 BYTES = "application/octet-stream"
 CAPTURED = {layout.ORDINARY: "captured", layout.RESTRICTED: "captured-restricted"}
 

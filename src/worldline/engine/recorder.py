@@ -21,7 +21,7 @@ from worldline.engine import clock
 from worldline.engine.bounds import Watch
 from worldline.engine.content import Content, redact_json, redacted
 from worldline.engine.declared import declared
-from worldline.engine.keeping import INLINE, JSON, Keeper
+from worldline.engine.keeping import INLINE, Keeper
 from worldline.engine.spec import Bounds, Restriction, Spec
 from worldline.engine.tally import Tally
 from worldline.errors import BoundReached, RecordError, SecretFound, WorldlineError
@@ -31,6 +31,7 @@ from worldline.model.manifest import FORMAT
 from worldline.store import layout
 from worldline.store.blobs import BlobStore
 from worldline.store.log import Appended, LogWriter
+from worldline.store.recording import JSON
 from worldline.store.seal import publish, read_back
 from worldline.store.secrets import shapes
 from worldline.store.secrets.vault import Vault

@@ -31,7 +31,6 @@ NOTHING_TO_COMPARE = (
 DERIVED = (
     "it is derived: with what was taken out it is the record of nothing that ran; give the recording it was made of"
 )
-UNSEALED = ("running", "interrupted")
 
 
 class ReplayReport(msgspec.Struct, kw_only=True):

@@ -22,7 +22,6 @@ from worldline.model.ids import is_id
 
 FORMAT = "worldline/1"
 READABLE = (FORMAT, "worldline/0")  # for ever: a format that was frozen once is never taken out
-DISPOSITIONS = ("captured", "captured-restricted", "redacted", "not-provided")
 TIERS = ("ordinary", "restricted")
 MOST_BYTES = 64 << 20  # of a manifest's line
 _SEAL = b',"seal":"'

@@ -188,7 +188,7 @@ def stream_blob(attempt: Path, reference: dict[str, Any], step: int = 1 << 20) -
     name, tier, path = reference["name"], reference.get("tier", layout.ORDINARY), blob_file(attempt, reference)
     if not path.is_file():
         raise Damaged(f"the blob {name[:12]} is missing", file=str(path), blob=name, state="missing")
-    digest = naming(tier, read_tier_key(attempt))
+    digest = naming(tier, read_tier_key(attempt) if tier == layout.RESTRICTED else None)
     with path.open("rb") as file:
         while part := file.read(step):
             digest.update(part)

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from worldline.model import manifest
 from worldline.model.events import encode_json
 
 DEFAULT_STORE = Path(".worldline") / "runs"
@@ -31,7 +32,7 @@ CHUNKS, BLOBS, TORN, EXPIRY = "chunks", "blobs", "tail.torn", "expiry.jsonl"
 POOL = ".contents"
 SEALED_NAMES = frozenset({LOCK, OPEN, RESULT, STAGED, MANIFEST, CHUNKS, BLOBS, TORN, EXPIRY})
 # Everything that a sealed attempt's directory may hold. All of it is checked against the manifest or the header.
-ORDINARY, RESTRICTED = TIERS = ("ordinary", "restricted")
+ORDINARY, RESTRICTED = TIERS = manifest.TIERS
 TIER_KEY = "key"
 HARD_LINK, RENAME = "hard-link", "rename"  # how a file came to its name; `rename` where there are no hard links
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)

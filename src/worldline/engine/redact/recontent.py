@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from worldline.engine.content import Content
-from worldline.engine.keeping import BYTES, JSON, Keeper
+from worldline.engine.keeping import BYTES, Keeper
 from worldline.engine.redact.erase import Eraser
 from worldline.engine.redact.jsontext import applied
 from worldline.engine.redact.recut import withheld
@@ -21,7 +21,7 @@ from worldline.errors import Damaged, Ineligible
 from worldline.model import values
 from worldline.model.events import encode_json
 from worldline.store import layout
-from worldline.store.recording import DEEP, Recording
+from worldline.store.recording import DEEP, JSON, Recording
 
 
 class Contents:

@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 
 from worldline.engine.facts import request_facts
-from worldline.engine.keeping import JSON
 from worldline.engine.redact.erase import Eraser
 from worldline.engine.redact.jsontext import Edit, applied, moved
 from worldline.engine.redact.recontent import Contents
@@ -26,7 +25,7 @@ from worldline.model import fields
 from worldline.model.chain import Array, ContextReader, Cut, cut
 from worldline.model.events import Event, encode_json
 from worldline.store import layout
-from worldline.store.recording import Recording
+from worldline.store.recording import JSON, Recording
 
 JOINT = 4096  # bytes at the end of one element and the beginning of the next that are looked at together
 _FACTS = ("tool_uses", "said_error", "results", "server_held")

@@ -16,7 +16,7 @@ import msgspec
 from worldline.engine import clock
 from worldline.engine.exchanges import CONTENTS
 from worldline.engine.facts import response_facts
-from worldline.engine.keeping import INLINE, JSON
+from worldline.engine.keeping import INLINE
 from worldline.engine.redact.recontent import Contents
 from worldline.engine.redact.recut import ROWS, Body, Part, digest, encoding_of, headers_of, opened
 from worldline.engine.redact.requests import Requests, tier_of, with_facts, with_length
@@ -27,7 +27,7 @@ from worldline.model.events import Event, encode_json
 from worldline.model.manifest import FORMAT
 from worldline.store import layout
 from worldline.store.blobs import stream_blob
-from worldline.store.recording import Recording
+from worldline.store.recording import JSON, Recording
 
 ABOUT = frozenset({"session", "task", "agent", "environment", "origin"})  # of the header: what people and machines said
 BODY = frozenset({"body", "pieces"})  # of an answer

@@ -21,7 +21,6 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,9 +29,9 @@ import msgspec
 
 from worldline.errors import Damaged
 from worldline.model import events
-from worldline.model.events import encode_json
 from worldline.model.manifest import Manifest
 from worldline.store import layout
+from worldline.store.forget.chained import chained
 from worldline.store.verdicts import Problem, Verdict
 
 if TYPE_CHECKING:
@@ -73,13 +72,6 @@ def deadline(manifest: Manifest, tier: str) -> int | None:
     return None if seconds is None or seconds < 0 else manifest.sealed_at + seconds * SECOND
 
 
-def record(removal: Removal, head: bytes) -> tuple[bytes, bytes]:
-    """The line of a record behind the hash `head`, and its own hash."""
-    body = encode_json(removal)[:-1]
-    h = events.link(head, events.leaf(body))
-    return events.line(body, h), h
-
-
 def read_expiry(data: bytes, manifest: Manifest | None, seal: str | None) -> Expiry:
     """Read the bytes of `expiry.jsonl` against the sealed manifest. Behind a record that does not chain none counts."""
     found = Expiry()
@@ -95,30 +87,18 @@ def read_expiry(data: bytes, manifest: Manifest | None, seal: str | None) -> Exp
         if not line.endswith(b"\n"):
             found.problems.append(Problem(TORN, where, "the last line is cut; `worldline expire --now` cuts it off"))
             break
-        removal = _chained(line, found)
-        if removal is None:
+        good = chained(line, Removal, found.rows, found.head)
+        if good is None:
             found.problems.append(Problem(FORGED, where, "not the record that the chain needs there"))
             break
+        removal, h = good
         if why := _unauthorised(removal, found, manifest, seal, sealed):
             found.problems.append(Problem(FORGED, where, why))
         else:
             found.removals[removal.name] = removal
             found.last = removal.at
-        found.rows, found.size, found.head = (
-            found.rows + 1,
-            found.size + len(line),
-            bytes.fromhex(line[-67:-3].decode()),
-        )
+        found.rows, found.size, found.head = found.rows + 1, found.size + len(line), h
     return found
-
-
-def _chained(line: bytes, before: Expiry) -> Removal | None:
-    """The record of a line, if its bytes are those that it must have in this place."""
-    with suppress(msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError, OverflowError):
-        removal = msgspec.json.decode(line[: -events.SUFFIX] + b"}", type=Removal)
-        if removal.seq == before.rows and record(removal, before.head)[0] == line:
-            return removal
-    return None
 
 
 def _unauthorised(

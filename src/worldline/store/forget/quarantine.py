@@ -14,16 +14,15 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from worldline.errors import Contained, Damaged
 from worldline.model import events
-from worldline.model.events import encode_json
 from worldline.model.ids import is_id
 from worldline.store import layout
+from worldline.store.forget.chained import append, chain, chained
 
 CONTAINED = "contained.jsonl"
 QUARANTINE = "quarantine"
@@ -74,27 +73,14 @@ def register_of(run: Path) -> Register:
     found, data = Register(), layout.read_bounded(run / CONTAINED, MOST_BYTES)
     found.broken = len(data or b"") > MOST_BYTES or (data is None and os.path.lexists(run / CONTAINED))
     for line in io.BytesIO(data or b""):
-        record = _record(line, found) if line.endswith(b"\n") and not found.broken else None
-        if record is None:
+        good = chained(line, Containment, len(found.rows), found.head) if not found.broken else None
+        if good is None:
             found.broken = found.broken or line.endswith(b"\n")
             break
+        record, found.head = good
         found.rows[record.attempt] = record
-        found.size, found.head = found.size + len(line), bytes.fromhex(line[-67:-3].decode("ascii"))
+        found.size += len(line)
     return found
-
-
-def _record(line: bytes, before: Register) -> Containment | None:
-    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
-        record = msgspec.json.decode(line[: -events.SUFFIX] + b"}", type=Containment)
-        if record.seq == len(before.rows) and _line(record, before.head)[0] == line:
-            return record
-    return None
-
-
-def _line(record: Containment, head: bytes) -> tuple[bytes, bytes]:
-    body = encode_json(record)[:-1]
-    h = events.link(head, events.leaf(body))
-    return events.line(body, h), h
 
 
 def register(run: Path, records: Sequence[Containment]) -> None:
@@ -105,20 +91,9 @@ def register(run: Path, records: Sequence[Containment]) -> None:
         raise Damaged(what, file=str(run / CONTAINED), offset=before.size)
     lines, head = [], before.head
     for seq, record in enumerate(records, len(before.rows)):
-        line, head = _line(msgspec.structs.replace(record, seq=seq), head)
+        line, head = chain(msgspec.structs.replace(record, seq=seq), head)
         lines.append(line)
-    try:
-        descriptor = layout.create(run / CONTAINED)
-    except FileExistsError:
-        descriptor = os.open(run / CONTAINED, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        if os.fstat(descriptor).st_size != before.size:
-            os.ftruncate(descriptor, before.size)
-        layout.write_all(descriptor, b"".join(lines))
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    layout.sync_directory(run)
+    append(run / CONTAINED, before.size, lines)
 
 
 def place_of(run: Path) -> Path:

@@ -34,10 +34,10 @@ from worldline.store.forget.availability import (
     Removal,
     deadline,
     expiry_of,
-    record,
     state_of,
     when,
 )
+from worldline.store.forget.chained import append, chain
 from worldline.store.forget.trash import TRASH
 from worldline.store.recording import Recording
 from worldline.store.rows import RowReader
@@ -177,23 +177,11 @@ def _record(recording: Recording, manifest: Manifest, expiry: Expiry, contents: 
             retention=seconds,
             deadline=content.deadline,
         )
-        line, head = record(removal, head)
+        line, head = chain(removal, head)
         lines.append(line)
     path = recording.attempt / layout.EXPIRY
-    if not lines and not path.exists():
-        return
-    try:
-        descriptor = layout.create(path)
-    except FileExistsError:
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        if os.fstat(descriptor).st_size != expiry.size:  # a line that a crash cut authorised nothing
-            os.ftruncate(descriptor, expiry.size)
-        layout.write_all(descriptor, b"".join(lines))
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    layout.sync_directory(recording.attempt)
+    if lines or path.exists():
+        append(path, expiry.size, lines)
 
 
 def _remove(recording: Recording, manifest: Manifest, recorded: Iterable[Content]) -> None:
