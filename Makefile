@@ -5,10 +5,12 @@ BIN := .venv/bin
 PIP := PIP_USER=0 $(BIN)/python -m pip --disable-pip-version-check --quiet --no-input
 # Flags of the test run, for instance: make test PYTEST="tests/store -x"
 PYTEST ?=
+# Names or areas of mutants, for instance: make mutants MUTANTS=crash
+MUTANTS ?=
 LOCK := $(UV) pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-header --quiet --upgrade
 
-.PHONY: demo test soak check lint format docs bench lock clean
+.PHONY: demo test soak mutants fuzz check lint format docs bench lock clean
 
 demo: .venv/ready   ## a minute's tour: record, replay, fork
 	@$(BIN)/python examples/demo.py
@@ -16,8 +18,14 @@ demo: .venv/ready   ## a minute's tour: record, replay, fork
 test: .venv/ready   ## the whole suite
 	@$(BIN)/python -m pytest -q -r fEs -n auto $(PYTEST)
 
-soak: .venv/ready   ## what needs a real gigabyte of disk
-	@WORLDLINE_SOAK=1 $(BIN)/python -m pytest -q tests/store/test_bundle_large.py
+soak: .venv/ready   ## the long forms of the tests that have one: an hour, or WORLDLINE_SOAK_SECONDS
+	@WORLDLINE_SOAK=1 $(BIN)/python -m pytest -q -r fEs -n auto --dist worksteal $(PYTEST)
+
+mutants: .venv/ready ## plant a fault for every promise and see its tests fail
+	@$(BIN)/python -m tests.mutants $(MUTANTS)
+
+fuzz: .venv-fuzz/ready ## bytes of all kinds on everything that parses: 5 minutes, or FUZZ_SECONDS (FUZZ="rows sse")
+	@.venv-fuzz/bin/python -m tests.fuzz $(FUZZ)
 
 check: lint test    ## everything that has to hold before a change lands
 
@@ -30,16 +38,18 @@ format: .venv/ready ## format the code in place
 docs: .venv/ready   ## regenerate the generated pages
 	@$(BIN)/python -m checks.cli_reference
 
-bench: .venv/ready  ## the figures of the documentation, measured here
-	@$(BIN)/python -m benchmarks
+bench: .venv-bench/ready ## the figures of the documentation, measured here (BENCH=--quick, --only NAME, --write ...)
+	@.venv-bench/bin/python -m benchmarks $(BENCH)
 
 lock:               ## resolve the lock files anew (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock: uv not found: install it, or say UV=/path/to/uv" >&2; exit 1; }
 	@$(LOCK) --all-extras --group dev --output-file requirements/dev.txt
 	@$(LOCK) --constraints requirements/dev.txt --output-file requirements/core.txt
+	@$(LOCK) --constraints requirements/dev.txt --group bench --output-file requirements/bench.txt
+	@$(LOCK) --constraints requirements/dev.txt --group fuzz --output-file requirements/fuzz.txt
 
 clean:              ## remove what these targets made
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+	@rm -rf .venv .venv-bench .venv-fuzz .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --require-hashes: only the bytes that were locked. The project itself is linked in (editable), built by the locked back end.
@@ -52,4 +62,15 @@ clean:              ## remove what these targets made
 	@$(PYTHON) -m venv --clear .venv
 	@$(PIP) install --no-compile --require-hashes -r requirements/dev.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# What the product is measured against, and the fuzzer, have environments of their own: none of it comes near the tests.
+.venv-%/ready: pyproject.toml requirements/%.txt
+	@echo "installing into .venv-$* (once)"
+	@$(PYTHON) -m venv --clear .venv-$*
+	@PIP_USER=0 .venv-$*/bin/python -m pip --disable-pip-version-check --quiet --no-input install --no-compile \
+		--require-hashes -r requirements/$*.txt
+	@PIP_USER=0 .venv-$*/bin/python -m pip --disable-pip-version-check --quiet --no-input install --no-deps \
+		--no-build-isolation --editable .
+	@.venv-$*/bin/python -m checks.licences requirements/$*.txt
 	@touch $@

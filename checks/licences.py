@@ -1,9 +1,14 @@
-"""Every locked dependency has a licence that fits ours, read from its installed metadata."""
+"""Every locked dependency has a licence that fits ours, read from its installed metadata.
+
+`python -m checks.licences LOCK` checks another lock file, in the environment into which it was installed.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 from importlib import metadata
+from pathlib import Path
 
 from checks import ROOT, Verdict
 
@@ -33,6 +38,7 @@ IN_OTHER_WORDS = {
     "bsd": "BSD-3-Clause",
     "isc license (iscl)": "ISC",
     "mit license": "MIT",
+    "mit license, apache license, version 2.0": "MIT",
     "mozilla public license 2.0 (mpl 2.0)": "MPL-2.0",
     "python software foundation license": "PSF-2.0",
     "psf-2.0": "PSF-2.0",
@@ -42,12 +48,14 @@ IN_OTHER_WORDS = {
 ELSEWHERE_ONLY = {"colorama": "BSD-3-Clause", "httpx2-jsfetch": "BSD-3-Clause"}
 """Packages that the lock holds for other platforms: not installed here, their licence as they state it."""
 
+UNSTATED = {"atheris": "Apache-2.0"}
+"""Packages whose metadata names no licence: that of the text that they carry."""
 
-def check() -> Verdict:
-    """Look up every package of requirements/dev.txt, which holds those of core.txt too."""
+
+def check(lock: Path = ROOT / "requirements" / "dev.txt") -> Verdict:
+    """Look up every package of a lock file; requirements/dev.txt holds those of core.txt too."""
     problems = []
-    lock = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
-    packages = re.findall(r"^([a-z0-9][a-z0-9._-]*)==", lock, re.MULTILINE)
+    packages = re.findall(r"^([a-z0-9][a-z0-9._-]*)==", lock.read_text(encoding="utf-8"), re.MULTILINE)
     for package in packages:
         try:
             stated = stated_licences(package)
@@ -55,7 +63,7 @@ def check() -> Verdict:
             if package in ELSEWHERE_ONLY:
                 stated = [ELSEWHERE_ONLY[package]]
             else:
-                problems.append(f"{package} is locked but not installed: run this from the environment of `make test`")
+                problems.append(f"{package} is locked but not installed: run this from the environment of {lock.name}")
                 continue
         if not stated:
             problems.append(f"{package} states no licence")
@@ -70,10 +78,15 @@ def stated_licences(package: str) -> list[str]:
         return [name for part in facts["License-Expression"].split(" AND ") for name in choice(part)]
     classifiers = [c.rpartition(" :: ")[2] for c in facts.get_all("Classifier") or [] if c.startswith("License :: ")]
     names = [name for name in classifiers if name != "OSI Approved"] or facts.get_all("License") or []
-    return [IN_OTHER_WORDS.get(name.lower(), name) for name in names if name]
+    stated = [IN_OTHER_WORDS.get(name.lower(), name) for name in names if name]
+    return stated or [name for name in (UNSTATED.get(package),) if name]
 
 
 def choice(alternatives: str) -> list[str]:
     """One allowed name out of `A OR B`, all of them when none is allowed."""
     names = [name.strip(" ()") for name in alternatives.split(" OR ")]
     return next(([name] for name in names if name in ALLOWED), names)
+
+
+if __name__ == "__main__":
+    sys.exit("\n".join(check(Path(sys.argv[1])).problems) or 0)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.soak import LONG, Soak, share
 
 ROOT = Path(__file__).resolve().parent.parent
 # The same examples every time, and no test that fails because its machine is slow.
@@ -21,6 +25,8 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
 
+MEMORY = Path("/dev/shm")
+SHARE = pytest.StashKey[Soak]()
 STORES = (Path.home() / ".worldline", ROOT / ".worldline")
 
 
@@ -37,6 +43,21 @@ def require(what: str, present: object, reason: str) -> None:
     if promised & {what, "all"}:
         pytest.fail(f"{what} is required here (WORLDLINE_REQUIRE): {reason}", pytrace=False)
     pytest.skip(f"{what}: {reason}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """`make soak` runs the tests that have a long form, and no others."""
+    lasting = [item for item in items if "soak" in getattr(item, "fixturenames", ())]
+    config.stash[SHARE] = share(len(lasting))
+    if LONG:
+        config.hook.pytest_deselected(items=[item for item in items if item not in lasting])
+        items[:] = lasting
+
+
+@pytest.fixture(scope="session")
+def soak(request: pytest.FixtureRequest) -> Soak:
+    """How far a test goes that could go on for ever (see `tests/soak.py`)."""
+    return request.config.stash[SHARE]
 
 
 @pytest.fixture(scope="session")
@@ -65,6 +86,17 @@ def own_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("WORLDLINE_") and name != "WORLDLINE_REQUIRE"]:
         monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def quick(tmp_path: Path) -> Iterator[Path]:
+    """An empty folder in memory where there is one: for tests that record hundreds of times."""
+    if not MEMORY.is_dir():
+        yield tmp_path
+        return
+    folder = Path(tempfile.mkdtemp(dir=MEMORY, prefix="worldline-"))
+    yield folder
+    shutil.rmtree(folder)
 
 
 def contents_of_stores() -> dict[Path, tuple[int, int]]:

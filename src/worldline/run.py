@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextvars
 import inspect
+import math
 import os
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -63,6 +64,14 @@ class Run:
     def events(self) -> list[Event]:
         """Its rows, those that can be read."""
         return list(self.recording.events())
+
+    def event(self, seq: int) -> Event | None:
+        """Row `seq`, found without reading the rows before it, or None where no row that can be read is that."""
+        return self.recording.event(seq)
+
+    def event_at(self, seconds: float) -> Event | None:
+        """The last row at or before `seconds` since the run began, found without reading those before it, or None."""
+        return self.recording.event_at(math.floor(seconds * 1e9))
 
     def verify(self, *, signers: str | Path | None = None) -> Verification:
         """The five verdicts and every problem. `signers` is an allowed signers file: one of them must have signed."""

@@ -208,7 +208,7 @@ def test_a_step_is_there_as_soon_as_it_is_over_and_no_row_behind_that_is_read(tm
         say(boundary, [{"role": "user", "content": str(number)}], f"answer {number}")
     watched = Watched(recorder.attempt)
     assert next(each_step(watched)).text == "answer 0"
-    assert watched.rows == 5, "the header, a request, its answer in two rows, and the request that begins the next"
+    assert watched.rows == 4, "the header, a request, its answer, and the request that begins the next"
     recorder.close()
 
 

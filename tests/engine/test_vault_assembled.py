@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from tests.engine.recorded import answer, decision, exchange_of, recorder_in, same_bodies, written
 from worldline.engine import assembled
-from worldline.engine.assembled import Assembled, fragments
+from worldline.engine.assembled import Assembled
 from worldline.engine.boundary import RecordBoundary
+from worldline.engine.fragments import fragments
 from worldline.errors import SecretFound
 from worldline.model.dialects import Decision, read_response
 from worldline.store.recording import Recording
@@ -139,13 +140,13 @@ def test_a_stream_without_a_secret_is_the_same_bytes_and_is_not_kept_waiting(api
     came = gone = 0
     for event in events(body):
         came += len(event) + 2
-        gone += sum(len(data) for data, _ in stage.feed(event + b"\n\n", 1))
+        gone += sum(len(data) for data, _ in stage.feed([(event + b"\n\n", 1)]))
         late.append(came - gone)
     assert sum(len(data) for data, _ in stage.close()) == late[-1]
     assert sum(bytes_held == 0 for bytes_held in late) > len(late) / 2  # most events go on at once
     for size in (1, 7, 1000):
         stage = Assembled(Vault(SECRETS))
-        out = [piece for at in range(0, len(body), size) for piece in stage.feed(body[at : at + size], at)]
+        out = [piece for at in range(0, len(body), size) for piece in stage.feed([(body[at : at + size], at)])]
         assert b"".join(data for data, _ in [*out, *stage.close()]) == body
 
 
@@ -163,7 +164,9 @@ def test_channels_do_not_mix() -> None:
         chunk(1, SECRET[:half]),
         chunk(0, SECRET[half:] + "y"),
     ]
-    out = b"".join(data for one in turns for data, _ in stage.feed(one, None)) + b"".join(d for d, _ in stage.close())
+    out = b"".join(data for one in turns for data, _ in stage.feed([(one, None)])) + b"".join(
+        d for d, _ in stage.close()
+    )
     assert out == chunk(0, "x[secret:KEY]") + chunk(1, SECRET[half:]) + chunk(1, SECRET[:half]) + chunk(0, "y")
 
 
@@ -178,7 +181,9 @@ def test_any_line_ends_and_escapes(end: str, ascii_only: bool) -> None:
         return f"event: content_block_delta{end}data:  {body}{end}{end}".encode()
 
     stage = Assembled(Vault(SECRETS))
-    out = b"".join(d for c in f"<{ODD}>" for d, _ in stage.feed(event(c), None)) + b"".join(d for d, _ in stage.close())
+    out = b"".join(d for c in f"<{ODD}>" for d, _ in stage.feed([(event(c), None)])) + b"".join(
+        d for d, _ in stage.close()
+    )
     assert out == b"".join(map(event, ["<", "[secret:ODD]", *[""] * (len(ODD) - 1), ">"]))
 
 
@@ -189,7 +194,7 @@ def test_what_is_held_back_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     filler = b'data: {"choices":[{"index":7,"delta":{"content":"."}}]}\n\n'
     body = first.rpartition(b"data: ")[0] + filler * 1000 + b"data: " + b"x" * 50_000
     for at in range(0, len(body), 100):
-        out += b"".join(data for data, _ in stage.feed(body[at : at + 100], None))
+        out += b"".join(data for data, _ in stage.feed([(body[at : at + 100], None)]))
         held = max(held, at + 100 - len(out))
     assert held <= 10_200
     assert out + b"".join(data for data, _ in stage.close()) == body
@@ -213,7 +218,7 @@ NO_ANSWERS = [
 def test_what_is_no_answer_passes_as_it_came(body: bytes) -> None:
     for size in (1, 3, len(body) or 1):
         stage = Assembled(Vault(SECRETS))
-        out = [piece for at in range(0, len(body), size) for piece in stage.feed(body[at : at + size], at)]
+        out = [piece for at in range(0, len(body), size) for piece in stage.feed([(body[at : at + size], at)])]
         pieces = [*out, *stage.close()]
         assert b"".join(data for data, _ in pieces) == body
         assert [when for _, when in pieces if when is not None] == list(range(0, len(body), size))
@@ -234,3 +239,26 @@ def test_under_stop_the_run_ends_before_it_is_written(tmp_path: Path) -> None:
         answer(RecordBoundary(recorder), decision(), [body[at : at + 40] for at in range(0, len(body), 40)])
     assert Recording(recorder.seal()).disposition == "sanitized-partial"
     assert not any(SECRET.encode() in content for content in written(tmp_path).values())
+
+
+ENDS = st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"data: ", b"data:", b"{}", b"x", b"id: 1"]), max_size=12).map(
+    b"".join
+)
+
+
+@given(ENDS, st.integers(0, 5))
+def test_events_are_split_and_read_as_their_patterns_say(text: bytes, at: int) -> None:
+    assert list(assembled._blanks(bytearray(text), at)) == [blank.end() for blank in assembled.BLANK.finditer(text, at)]
+    found = [match.span(1) for match in assembled.DATA.finditer(text.replace(b"\r", b"\n"))]
+    assert assembled._data(text) == (found[0] if len(found) == 1 else (0, 0))
+
+
+@pytest.mark.parametrize(
+    "text", [b'{"a":"\\ud800"}', b'{"a":NaN}', b'{"a":1,"a":2}', b'{"a":"\xff"}', b"{", b"[" * 100_000, b'{"a":"\x01"}']
+)
+def test_what_one_reader_of_json_refuses_the_other_may_read(text: bytes) -> None:
+    try:
+        expected = json.loads(text)
+    except (ValueError, RecursionError):
+        expected = None
+    assert repr(assembled._parsed(text)) == repr(expected)

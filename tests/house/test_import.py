@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from tests.conftest import ROOT
 
 LOADED = {"worldline"}
@@ -42,3 +44,23 @@ def test_a_bare_import_loads_only_the_listed_modules() -> None:
     outside = {name for name in loaded if name.partition(".")[0] not in sys.stdlib_module_names}
     assert outside == LOADED
     assert not loaded & HEAVY
+
+
+VERB = """
+import json, sys
+from worldline.cli.main import cli
+cli.main(sys.argv[1:], standalone_mode=False)
+print()
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize("words", [["--help"], ["list", "."]], ids=" ".join)
+def test_a_short_verb_loads_what_it_needs(words: list[str]) -> None:
+    python = [sys.executable, "-c", VERB, *words]
+    done = subprocess.run(python, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(ROOT / "src")})
+    loaded = set(json.loads(done.stdout.splitlines()[-1]))
+    assert {name for name in loaded if name.startswith("worldline.cli.") and name.endswith("_verb")} == {
+        f"worldline.cli.{word}_verb" for word in words if word.isalpha()
+    }
+    assert not loaded & {"asyncio", "email", "http", "ssl", "sqlite3", "h11", "worldline.seams", "worldline.engine"}

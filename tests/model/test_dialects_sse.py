@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from worldline.model.dialects import SseEvent, SseParser
+from worldline.model.dialects.sse import all_events
 
 
 def events_of(body: bytes, *, limit: int = 1 << 20) -> list[SseEvent]:
@@ -91,3 +92,10 @@ def test_an_event_over_the_bound_is_dropped_whole_and_counted() -> None:
     )
     assert [event.data for event in parser.feed(body)] == ["before", "after"]
     assert parser.dropped == 2
+
+
+@given(body=WIRE)
+@example(body=b"data: a\n\n\ndata: b\n\n\n\n")
+@example(body=b"data: \n\ndata:a\n\ndata: a\ndata: b\n\nevent: x\ndata: c\n\n: d\n\n")
+def test_a_body_that_is_all_there_has_the_same_events(body: bytes) -> None:
+    assert list(all_events(body)) == events_of(body)

@@ -182,6 +182,14 @@ def test_the_vectors_of_certificate_transparency() -> None:
     assert Merkle().root() == digest(b"")
 
 
+def test_a_tree_of_many_leaves_is_that_of_the_rfc_after_each_of_them() -> None:
+    leaves, tree = [digest(number.to_bytes(2, "big")) for number in range(700)], Merkle()
+    for number, leaf in enumerate(leaves, 1):
+        tree.add(leaf)
+        if number % 64 in (0, 1, 2, 33, 63):
+            assert (tree.size, tree.root()) == (number, mth(leaves[:number])), number
+
+
 def test_memory_does_not_grow_with_the_log() -> None:
     peaks = []
     for size in (1 << 10, 1 << 16):

@@ -1,11 +1,10 @@
 """A large bundle opens as fast as a small one: its first step costs a few hundred kilobytes, read and held.
 
-The default size shows that nothing grows with the file. `WORLDLINE_SOAK=1` (`make soak`) makes it a real gigabyte.
+The default size shows that nothing grows with the file. In `make soak` it is a real gigabyte.
 """
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import require
+from tests.soak import Soak
 from tests.store import large, ranges
 from worldline.engine.steps import each_step
 from worldline.store.bundle.packed import PackedRecording
 from worldline.store.source import FileSource
 
-MEGABYTES = 1024 if "WORLDLINE_SOAK" in os.environ else 32
 MOST_READ = 3_000_000
 MOST_HELD_KB = 100_000
 MEASURED = """
@@ -34,9 +33,10 @@ finally:
 
 
 @pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = large.bundle(tmp_path_factory.mktemp("large"), MEGABYTES)
-    assert found.stat().st_size > MEGABYTES * 900_000
+def bundle(tmp_path_factory: pytest.TempPathFactory, soak: Soak) -> Path:
+    megabytes = 1024 if soak.long else 32
+    found = large.bundle(tmp_path_factory.mktemp("large"), megabytes)
+    assert found.stat().st_size > megabytes * 900_000
     return found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.recorder_process import agent
+from tests.faults.recorder_process import agent
 from worldline.engine.recorder import Recorder
 from worldline.engine.spec import Spec
 from worldline.errors import AmbiguousRun, NotARecording, RecordingNotFound

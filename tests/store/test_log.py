@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -16,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import require
-from tests.store.recorder_process import RecorderServer, agent
+from tests.faults.recorder_process import agent
 from worldline.engine import clock
 from worldline.engine.boundary import Call, RecordBoundary
 from worldline.engine.content import Content
@@ -258,26 +255,6 @@ def test_a_row_over_its_limit_is_refused_and_harms_nothing(tmp_path: Path) -> No
     step(writer)
     writer.close()
     assert len(rows_of(tmp_path)) == 3
-
-
-def test_a_blob_is_durable_before_its_row(recorders: RecorderServer, tmp_path: Path) -> None:
-    require("strace", shutil.which("strace"), "shows the order of system calls")
-    came = recorders.record(tmp_path / "runs", ["-e", "trace=write,fsync,fdatasync,link,mkdir"])
-    assert came.said("sealed")
-    trace = [line for line in came.trace if "/runs/" in line]
-
-    def first(pattern: str, start: int = 0) -> int:
-        return next(index for index in range(start, len(trace)) if re.search(pattern, trace[index]))
-
-    synced = first(r"fsync\(\d+<.*/blobs/ordinary/\.[^/]*tmp")
-    linked = first(r"link\(")
-    linked = first(r"link\(.*", synced)
-    folder = first(r"fsync\(\d+<[^>]*/blobs/ordinary/[0-9a-f]{2}>", linked)
-    row = first(r"write\(\d+<[^>]*/tail\.jsonl>", synced)
-    assert synced < linked < folder < row
-    made = [first(rf"mkdir\(.*/{name}\"") for name in ("attempts", "chunks", "blobs", "ordinary")]
-    for index in made:  # a new directory's entry is durable before anything is put into it
-        assert "fsync" in trace[index + 1]
 
 
 def test_only_the_owner_can_read(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import worldline
-from tests.store.recorder_process import agent
+from tests.faults.recorder_process import agent
 from worldline.cli.main import cli
 from worldline.engine.account import account
 from worldline.engine.recorder import Recorder

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.store.recorder_process import agent
+from tests.faults.recorder_process import agent
 from worldline.cli.main import cli
 from worldline.engine.recorder import Recorder
 from worldline.engine.spec import Spec

@@ -12,7 +12,8 @@ from worldline.cli.hints import next_commands
 from worldline.cli.options import json_option, store_of, store_option
 from worldline.model.ids import short
 from worldline.store.bundle.packed import open_recording
-from worldline.store.catalog import Entry, entries
+from worldline.store.catalog import entries
+from worldline.store.listed import Entry
 
 STATES = {"complete": "ok", "running": "live", "damaged": "failed"}
 

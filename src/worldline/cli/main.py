@@ -42,6 +42,11 @@ class Verbs(click.Group):
         """The verbs in the order in which people meet them."""
         return list(VERBS)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The verbs with their one line each; none is loaded for it."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The verb's command."""
         if name not in VERBS:

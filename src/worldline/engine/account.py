@@ -62,7 +62,7 @@ def _facts(header: Event, found: Found, tally: Tally) -> dict[str, Any]:
         "rows": written.seq,
         "bytes": written.bytes,
         "head": written.h.hex(),
-        "root": written.merkle.root().hex(),
+        "root": found.merkle.root().hex(),
         "secrets": {"labels": data["secrets"]["labels"], "redactions": None, "shapes": None, "unscanned": None},
     }
 

@@ -12,12 +12,14 @@ import json
 import re
 from collections import deque
 from collections.abc import Hashable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import msgspec
+
+from worldline.engine.fragments import Path, ended, fragments
 from worldline.store.secrets.vault import Vault, Window
 
 HELD = 4 << 20
-Path = tuple[str | int, ...]
 Piece = tuple[bytes, int | None]  # bytes, and when the transfer chunk came that they end
 
 _STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
@@ -27,12 +29,12 @@ _TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*)"|[{}\[\],:]', re.DOTALL)
 _UNIT = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL
 )
-_CHAT = ("content", "refusal", "reasoning_content", "reasoning", "thinking")
-_BLOCK = ("text", "thinking", "partial_json")
 
 
 class Fragment:
     """A channel's text in one event. `cuts` are what is taken out: (from, to, what comes in its place), in bytes."""
+
+    __slots__ = ("cuts", "decided", "event", "path", "size")
 
     def __init__(self, event: Event, path: Path, size: int) -> None:
         self.event = event
@@ -44,6 +46,8 @@ class Fragment:
 
 class Event:
     """One event of the stream, by its places in it; `open` fragments are not decided yet."""
+
+    __slots__ = ("end", "fragments", "json_at", "open", "text")
 
     def __init__(self, end: int, json_at: int, text: bytes) -> None:
         self.end = end
@@ -59,17 +63,19 @@ class Channel:
     def __init__(self, window: Window) -> None:
         self._window = window
         self._open: deque[Fragment] = deque()
+        self._said: list[bytes] = []
 
     def add(self, fragment: Fragment, text: bytes) -> None:
         """Go on with a fragment."""
         self._open.append(fragment)
-        self._decide(text, False)
+        self._said.append(text)
 
-    def end(self) -> None:
-        """Nothing more comes."""
-        self._decide(b"", True)
-
-    def _decide(self, text: bytes, last: bool) -> None:
+    def decide(self, last: bool = False) -> None:
+        """Look into what was said since; with `last`, nothing more comes."""
+        if not (self._said or last):
+            return
+        text = b"".join(self._said)
+        self._said.clear()
         for span in self._window.feed(text, last):
             left, instead = span.size, span.text
             while left:
@@ -105,24 +111,28 @@ class Assembled:
         self._events: deque[Event] = deque()
         self._channels: dict[Hashable, Channel] = {}
 
-    def feed(self, data: bytes, when: int | None) -> list[Piece]:
-        """What may go on now a piece came; `when` where a transfer chunk ends with it."""
+    def feed(self, pieces: list[Piece]) -> list[Piece]:
+        """What may go on now these pieces came; they have a time where a transfer chunk ends with them."""
         if self._streams is False:
-            return [(data, when)]
-        self._raw += data
-        self._came += len(data)
-        if when is not None:
-            self._borders.append((self._came, when))
+            return pieces
+        before = len(self._raw)
+        for data, when in pieces:
+            self._raw += data
+            self._came += len(data)
+            if when is not None:
+                self._borders.append((self._came, when))
         if self._streams is None:
             self._streams = is_stream(bytes(self._raw[:64]))
             if self._streams is None:
                 return []
             if not self._streams:
                 return self._release(self._came)
-        for blank in BLANK.finditer(self._raw, max(self._split, len(self._raw) - len(data) - 3)):
-            if blank.end() > self._split:
-                self._examine(bytes(self._raw[self._split : blank.end()]), self._at + self._split)
-                self._split = blank.end()
+        for end in _blanks(self._raw, max(self._split, before - 3)):
+            if end > self._split:
+                self._examine(bytes(self._raw[self._split : end]), self._at + self._split)
+                self._split = end
+        for channel in self._channels.values():
+            channel.decide()
         if len(self._raw) > HELD:
             self._end(None)
             if len(self._raw) - self._split > HELD:
@@ -141,15 +151,10 @@ class Assembled:
 
     def _examine(self, text: bytes, start: int) -> None:
         """Take an event: its fragments go to their channels, and a channel that it ends is ended."""
-        found = list(DATA.finditer(text.replace(b"\r", b"\n")))
-        event = Event(start + len(text), start + (found[0].start(1) if found else 0), text)
+        at, behind = _data(text)
+        event = Event(start + len(text), start + at, text)
         self._events.append(event)
-        if len(found) != 1:
-            return
-        try:
-            parsed = json.loads(text[found[0].start(1) : found[0].end(1)])
-        except (ValueError, RecursionError):
-            return
+        parsed = _parsed(text[at:behind]) if at < behind else None
         if not isinstance(parsed, dict):
             return
         for key, path, said in fragments(parsed):
@@ -157,16 +162,17 @@ class Assembled:
             fragment = Fragment(event, path, len(data))
             event.open += 1
             event.fragments.append(fragment)
-            if key not in self._channels:
-                self._channels[key] = Channel(self._vault.window())
-            self._channels[key].add(fragment, data)
+            channel = self._channels.get(key)
+            if channel is None:
+                channel = self._channels[key] = Channel(self._vault.window())
+            channel.add(fragment, data)
         for group in ended(parsed):
             self._end(group)
 
     def _end(self, group: Hashable) -> None:
         """End the channels of a group, or all."""
         for key in [key for key in self._channels if group is None or key[0] == group]:  # type: ignore[index]
-            self._channels.pop(key).end()
+            self._channels.pop(key).decide(last=True)
 
     def _release(self, end: int) -> list[Piece]:
         """The held bytes up to a place, edited, by their transfer borders."""
@@ -177,7 +183,8 @@ class Assembled:
         at = self._at
         while self._borders and self._borders[0][0] <= end:
             border, when = self._borders.popleft()
-            border = next((edit.end for edit in edits if edit.start < border < edit.end), border)
+            if edits:
+                border = next((edit.end for edit in edits if edit.start < border < edit.end), border)
             pieces.append((self._edited(at, border, edits), when))
             at = max(at, border)
         if at < end:
@@ -188,6 +195,8 @@ class Assembled:
         return pieces
 
     def _edited(self, start: int, end: int, edits: list[Edit]) -> bytes:
+        if not edits:
+            return bytes(self._raw[start - self._at : max(start, end) - self._at])
         out, at = bytearray(), start
         for edit in edits:
             if start <= edit.start and edit.end <= end:
@@ -199,7 +208,36 @@ class Assembled:
 def without_spelled(vault: Vault, body: bytes) -> bytes:
     """A body that is all there, without the secrets that its events spell out."""
     stage = Assembled(vault)
-    return b"".join(data for data, _ in [*stage.feed(body, None), *stage.close()])
+    return b"".join(data for data, _ in [*stage.feed([(body, None)]), *stage.close()])
+
+
+def _blanks(raw: bytearray, at: int) -> Iterator[int]:
+    """The places behind the empty lines from `at` on."""
+    if raw.find(b"\r", at) >= 0:
+        yield from (blank.end() for blank in BLANK.finditer(raw, at))
+        return
+    while (at := raw.find(b"\n\n", at) + 2) > 1:
+        yield at
+
+
+def _data(text: bytes) -> tuple[int, int]:
+    """Where the one data line of an event has its value; nowhere where it has none, or several."""
+    if text.startswith(b"data: ") and text.find(b"\n") == len(text) - 2 and b"\r" not in text:
+        return 6, len(text) - 2
+    found = list(DATA.finditer(text.replace(b"\r", b"\n")))
+    return found[0].span(1) if len(found) == 1 else (0, 0)
+
+
+def _parsed(text: bytes) -> object:
+    """A JSON value, or None. What msgspec refuses (lone surrogates, NaN) the standard library may still read."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        pass
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def is_stream(start: bytes) -> bool | None:
@@ -208,61 +246,6 @@ def is_stream(start: bytes) -> bool | None:
     if text.startswith(_STARTS):
         return True
     return None if len(text) < 6 and any(mark.startswith(text) for mark in _STARTS) and len(start) < 64 else False
-
-
-def fragments(event: dict[str, Any]) -> Iterator[tuple[tuple[Hashable, ...], Path, str]]:
-    """The texts by which an event makes an answer grow: (channel, path, text). A channel begins with its group."""
-    kind, delta = event.get("type"), event.get("delta")
-    if isinstance(kind, str) and isinstance(delta, str):  # OpenAI Responses
-        places = [event.get(name) for name in ("content_index", "summary_index")]
-        yield from _said((_hashable(event.get("output_index")), kind, *map(_hashable, places)), ("delta",), delta)
-    elif kind == "content_block_delta" and isinstance(delta, dict):  # Anthropic Messages
-        for name in _BLOCK:
-            yield from _said((_hashable(event.get("index")), name), ("delta", name), delta.get(name))
-    for place, choice in _objects(event.get("choices")):  # OpenAI Chat Completions
-        delta, index = choice.get("delta"), _hashable(choice.get("index", place))
-        if isinstance(delta, dict):
-            for name in _CHAT:
-                yield from _said((index, name), ("choices", place, "delta", name), delta.get(name))
-            for at, call in [*_objects(delta.get("tool_calls")), (None, {"function": delta.get("function_call")})]:
-                for holder, name in (("function", "arguments"), ("custom", "input")):
-                    where: Path = ("tool_calls", at, holder) if at is not None else ("function_call",)
-                    said = call[holder].get(name) if isinstance(call.get(holder), dict) else None
-                    key = (index, "call", _hashable(call.get("index", at)), holder)
-                    yield from _said(key, ("choices", place, "delta", *where, name), said)
-    for place, candidate in _objects(event.get("candidates")):  # Gemini
-        content = candidate.get("content")
-        for part, words in _objects(content.get("parts") if isinstance(content, dict) else None):
-            path = ("candidates", place, "content", "parts", part, "text")
-            yield from _said((_hashable(candidate.get("index", place)), "text"), path, words.get("text"))
-
-
-def ended(event: dict[str, Any]) -> Iterator[Hashable]:
-    """The groups of channels that say no more after this event."""
-    kind = event.get("type")
-    if kind == "content_block_stop":
-        yield _hashable(event.get("index"))
-    elif isinstance(kind, str) and kind.endswith(".done"):
-        yield _hashable(event.get("output_index"))
-    for place, choice in _objects(event.get("choices")):
-        if choice.get("finish_reason"):
-            yield _hashable(choice.get("index", place))
-    for place, candidate in _objects(event.get("candidates")):
-        if candidate.get("finishReason"):
-            yield _hashable(candidate.get("index", place))
-
-
-def _said(key: tuple[Hashable, ...], path: Path, said: object) -> Iterator[tuple[tuple[Hashable, ...], Path, str]]:
-    if isinstance(said, str) and said:
-        yield key, path, said
-
-
-def _objects(value: object) -> Iterator[tuple[int, dict[str, Any]]]:
-    yield from ((n, one) for n, one in enumerate(value if isinstance(value, list) else ()) if isinstance(one, dict))
-
-
-def _hashable(value: object) -> Hashable:
-    return value if isinstance(value, (int, str)) else str(value)
 
 
 def _edits(event: Event) -> list[Edit]:

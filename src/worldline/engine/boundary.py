@@ -109,6 +109,12 @@ class Served(ABC):
     def content(self) -> Content | None:
         """The recorded result of a function, or None where it failed (then `data["error"]` says how)."""
 
+    def value(self) -> Any:
+        """The value of a function's result, where it did not fail."""
+        content = self.content()
+        assert content is not None, "what failed has no result"
+        return content.value()
+
     @abstractmethod
     def pieces(self) -> list[tuple[bytes, bool]]:
         """The recorded body of a response: (bytes, whether a transfer chunk ends here)."""
@@ -119,6 +125,13 @@ class Served(ABC):
 
         `into` is a future of the caller's to use: what it has chained to it then happens in that order too.
         """
+
+    def leaves(self) -> bool:
+        """Whether the answer may go out at once, and with that has: for a caller that goes on in this very thread.
+
+        Where it may not, `turn` says when.
+        """
+        return False
 
 
 class RecordEnds(ReplayError):
@@ -176,7 +189,7 @@ class RecordBoundary:
         """Write the started row (durable) and hand the call back to its caller."""
         recorder = self.recorder
         known = keyed(call, recorder.vault, recorder.restriction, recorder.keep.key)
-        identifier = self.recorder.next_call()
+        identifier = self.recorder.next_call(known.key)
         keys = {
             "call": identifier,
             "mode": str(Mode.LIVE),
@@ -264,7 +277,7 @@ class LiveCall(Live):
         self._recorder.append("meta", "unknown", self._keys, {"name": self._call.name, "why": why}, self._call.lane)
 
     def _end(self, fields: dict[str, Any]) -> None:
-        fields["elapsed_ns"] = clock.monotonic_ns() - self._began
+        fields["elapsed_ns"] = max(0, clock.monotonic_ns() - self._began)  # no clock is trusted not to step back
         if self._call.kind == "observation":
             self._recorder.append(
                 "observation", "sample", self._sample_keys, {"name": self._call.name, **fields}, self._call.lane
@@ -288,9 +301,10 @@ def call(boundary: Boundary, crossing: Call, run: Callable[[], Any], scope: Mapp
         if answer.never_ended:
             threading.Event().wait(answer.patience)
         delivered = _delivered(answer, scope or {})
-        turn = ThreadTurn()
-        answer.turn(turn)
-        turn.wait()
+        if not answer.leaves():
+            turn = ThreadTurn()
+            answer.turn(turn)
+            turn.wait()
         return _given(delivered)
     mark, home = inside.set(answer.call), os.getpid()
     try:
@@ -345,8 +359,8 @@ def _delivered(served: Served, scope: Mapping[str, Any]) -> tuple[Any, BaseExcep
     """The recorded result, or the failure; made before its turn, so that nothing overtakes it meanwhile."""
     if served.never_ended:
         raise RecordEnds(served.never_ended)
-    content = served.content()
-    return (None, revive(served.data["error"], scope)) if content is None else (content.value(), None)
+    failure = served.data.get("error")
+    return (served.value(), None) if failure is None else (None, revive(failure, scope))
 
 
 def _given(delivered: tuple[Any, BaseException | None]) -> Any:

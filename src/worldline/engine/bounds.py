@@ -13,11 +13,14 @@ if TYPE_CHECKING:
 
 
 class Watch:
-    """Watches one recorder. `reached` is set once no further row may come, `ended_by` once one wanted to."""
+    """Watches one recorder.
+
+    `any` says whether there is a bound; `reached` is set once no further row may come, `ended_by` once one wanted to.
+    """
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
-        self._any = bounds != Bounds(past=bounds.past)
+        self.any = bounds != Bounds(past=bounds.past)
         self.reached: BoundReached | None = None
         self.ended_by: BoundReached | None = None
         self._lost = False
@@ -31,7 +34,7 @@ class Watch:
 
     def passed(self, recorder: Recorder) -> None:
         """A row was appended. Past a bound that stops, `reached` says so; past one that loses, contents end here."""
-        if not self._any or self.reached or self._lost:
+        if not self.any or self.reached or self._lost:
             return
         bounds, log = self._bounds, recorder.log
         counts: dict[str, tuple[float, float | None]] = {

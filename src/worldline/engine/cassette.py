@@ -6,9 +6,9 @@ divergence has to be explained.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -25,19 +25,24 @@ from worldline.store.recording import Recording
 
 
 class Cassette:
-    """The exchanges of a recording, in starting order."""
+    """The exchanges of a recording, in starting order.
 
-    def __init__(self, recording: Recording) -> None:
+    Its rows are read at once; where `filled` is given as False, whoever reads them in a pass of its own gives each
+    to `fold`.
+    """
+
+    def __init__(self, recording: Recording, *, filled: bool = True) -> None:
         self.recording = recording
         self.exchanges: list[Exchange] = []
         self.by_call: dict[str, Exchange] = {}
         self.notes: list[Event] = []  # markers and permissions, in order
         self.last_seq = 0
         self._bodies: dict[str, bytes] | None = None
-        for event in recording.events():
-            self._fold(event)
+        for event in recording.events() if filled else ():
+            self.fold(event)
 
-    def _fold(self, event: Event) -> None:
+    def fold(self, event: Event) -> None:
+        """Take the next row. Raises `Damaged` where what it had no room for cannot be read."""
         self.last_seq = event.seq
         if event.call is None:
             if event.kind in ("marker", "permission"):
@@ -49,6 +54,11 @@ class Cassette:
 
     def _opened(self, event: Event) -> dict[str, Any]:
         """A row's data, what its row had no room for read from its blob; contents stay where they are."""
+        for value in event.data.values():
+            if type(value) is dict and "$blob" in value:
+                break
+        else:
+            return event.data  # its fields were judged when its row was read
         opened = {k: v if k in CONTENTS else self._loaded(k, v) for k, v in event.data.items()}
         if wrong := fields.unfit(event.name, opened):
             raise Damaged(f"row {event.seq}: {wrong} is of another kind than it can be", seq=event.seq)
@@ -94,12 +104,20 @@ class Cassette:
         return self._bodies.get(exchange.call, b"")
 
 
-class Answer(Served):
-    """A recorded exchange on its way out. `turn` is given by the matcher, which knows the order."""
+class Order(Protocol):
+    """Who knows in which order answers leave."""
 
-    def __init__(
-        self, cassette: Cassette, exchange: Exchange, turn: Callable[[Exchange, Future[None] | None], Future[None]]
-    ) -> None:
+    def turn(self, exchange: Exchange, into: Future[None] | None = None) -> Future[None]:
+        """Done when the answer may leave."""
+
+    def leaves(self, exchange: Exchange) -> bool:
+        """Whether it has left at once."""
+
+
+class Answer(Served):
+    """A recorded exchange on its way out, in its `order`."""
+
+    def __init__(self, cassette: Cassette, exchange: Exchange, order: Order) -> None:
         self.call = exchange.call
         self.exchange = exchange
         self.data: Mapping[str, Any] = exchange.data
@@ -109,12 +127,21 @@ class Answer(Served):
         until = exchange.end_t or exchange.given_up_t or exchange.start_t
         self.patience = GRACE_SECONDS + max(0, until - exchange.start_t) / 1e9
         self._cassette = cassette
-        self._turn = turn
+        self._order = order
 
     def content(self) -> Content | None:
         """The recorded result. Raises `Ineligible` where the record could not carry it."""
         if "error" in self.data:
             return None
+        self._refuse_unrecordable()
+        return Content(*self._cassette.recording.encoded(self.data.get("result")))
+
+    def value(self) -> Any:
+        """The value of the recorded result, without the way through its encoded form."""
+        self._refuse_unrecordable()
+        return self._cassette.recording.value(self.data.get("result"))
+
+    def _refuse_unrecordable(self) -> None:
         if "unrecordable" in self.data:
             lost = self.data["unrecordable"]
             what = f"{lost['type']} at {lost['path']}"
@@ -122,7 +149,6 @@ class Answer(Served):
                 f"the result of {self.exchange.name} ({self.call}) is not in the record: {what}",
                 reasons=[f"{self.exchange.name} returned {what}: return plain data"],
             )
-        return Content(*self._cassette.recording.encoded(self.data.get("result")))
 
     def pieces(self) -> list[tuple[bytes, bool]]:
         """The recorded body of a response."""
@@ -130,7 +156,11 @@ class Answer(Served):
 
     def turn(self, into: Future[None] | None = None) -> Future[None]:
         """Done when this answer may leave."""
-        return self._turn(self.exchange, into)
+        return self._order.turn(self.exchange, into)
+
+    def leaves(self) -> bool:
+        """Whether it may leave at once, and has."""
+        return self._order.leaves(self.exchange)
 
 
 def rebuild(recording: Recording) -> Iterator[tuple[str, bytes, bool]]:

@@ -49,20 +49,22 @@ def fold(event: Event, by_call: dict[str, Exchange], opened: Callable[[Event], d
 
     `opened` gives a row's data, what it had no room for read from its contents.
     """
-    call = event.call
+    keys = event.keys
+    call = keys.get("call")
     if call is None:
         return None
-    if "key" in event.keys:
-        instant = event.name == "observation/sample"
+    name = event.name
+    if "key" in keys:
+        instant = name == "observation/sample"
         by_call[call] = Exchange(
             call=call,
             kind=event.kind,
             name=str(event.data.get("name")),
-            key=event.keys["key"],
+            key=keys["key"],
             lane=event.lane,
             started=event.seq,
-            parent=event.keys.get("parent_id"),
-            effect=event.keys.get("effect"),
+            parent=keys.get("parent_id"),
+            effect=keys.get("effect"),
             start_data=opened(event),
             start_t=event.t,
             chunks=[],
@@ -70,13 +72,13 @@ def fold(event: Event, by_call: dict[str, Exchange], opened: Callable[[Event], d
         )
         if not instant:
             return by_call[call]
-    if call not in by_call:  # its started row is damaged
+    exchange = by_call.get(call)
+    if exchange is None:  # its started row is damaged
         return None
-    exchange = by_call[call]
-    if event.name == "decision/chunk":
+    if name == "decision/chunk":
         exchange.chunks.append(event.data)
-    elif event.name == "meta/unknown":
+    elif name == "meta/unknown":
         exchange.given_up, exchange.given_up_t = str(event.data.get("why")), event.t
-    elif event.name in FINISHING:
+    elif name in FINISHING:
         exchange.finished, exchange.end_t, exchange.data = event.seq, event.t, opened(event)
     return exchange

@@ -51,6 +51,11 @@ class Keeper:
             return encode_json(self.blob(content.data, content.media_type, content.tier, redacted))
         return content.data
 
+    @property
+    def inlines(self) -> bool:
+        """Whether small contents of the ordinary tier stand in their rows."""
+        return self.keeps and not self._in_blobs
+
     def apart(self, tier: str) -> bool:
         """Whether contents of a tier always stand in blobs."""
         return self._in_blobs or tier == layout.RESTRICTED

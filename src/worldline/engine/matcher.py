@@ -54,7 +54,9 @@ class Matcher:
         self.partial = partial
         self.first: Divergence | None = None
         self.served = 0
-        self._lock = threading.Condition()
+        self._lock = threading.RLock()
+        self._come = threading.Condition(self._lock)  # another call was asked for
+        self._waiting = 0  # threads that wait for another call to be asked for first
         self._queues: dict[str, deque[Exchange]] = {}
         for exchange in cassette.exchanges:
             self._queues.setdefault(exchange.key, deque()).append(exchange)
@@ -70,32 +72,42 @@ class Matcher:
 
     def take(self, call: Call, known: Keyed) -> Exchange:
         """The exchange that answers `call`. Raises `Diverged`, or `RecordEnds` behind a partial recording's end."""
-        deadline = clock.monotonic_ns() + int(GRACE_SECONDS * 1e9)
+        deadline: int | None = None
         with self._lock:
             while True:
                 queue = self._queues.get(known.key)
                 if not queue:
                     raise self._no_match(call, known)
-                exchange = self._next(queue)
+                exchange, before = self._next(queue)
                 if exchange.finished is None and not exchange.given_up and self.partial:
                     raise RecordEnds(f"{call.name} ({exchange.call}) was under way when the recording stopped")
-                before = self._before(exchange)
                 if before is None:
                     break
+                deadline = deadline or clock.monotonic_ns() + int(GRACE_SECONDS * 1e9)
                 left = deadline - clock.monotonic_ns()
                 if left <= 0:
                     raise self._diverged(self._out_of_order(before, exchange))
-                self._lock.wait(left / 1e9)  # threads race, records do not: another may be about to ask for it
-            queue.remove(exchange)
+                self._waiting += 1
+                self._come.wait(left / 1e9)  # threads race, records do not: another may be about to ask for it
+                self._waiting -= 1
+            if queue[0] is exchange:
+                queue.popleft()
+            else:
+                queue.remove(exchange)
             self._taken.add(exchange.call)
             self._last = exchange
             self.served += 1
-            self._lock.notify_all()
+            if self._waiting:
+                self._come.notify_all()
             return exchange
 
     def turn(self, exchange: Exchange, into: Future[None] | None = None) -> Future[None]:
         """Done when the record's finishing order lets the answer out."""
         return at_once(into) if exchange.call in self.optional else self._order.turn(exchange, into)
+
+    def leaves(self, exchange: Exchange) -> bool:
+        """Let the answer out here and now where the order lets it; False where its turn is to be waited for."""
+        return exchange.call in self.optional or self._order.leaves(exchange)
 
     def passed_over(self) -> list[str]:
         """The model calls that nobody asked for again and that are taken for a tool's own: by their time alone."""
@@ -111,20 +123,19 @@ class Matcher:
         """Answers that left in another order than recorded."""
         return self._order.relaxed
 
-    def _next(self, queue: deque[Exchange]) -> Exchange:
-        """The first that may come now. One inside a tool comes last: its tool is served, so it seldom comes at all."""
-        inside_a_tool: Exchange | None = None
-        for exchange in queue:
-            if self._before(exchange) is None:
-                if exchange.call not in self.optional:
-                    return exchange
-                inside_a_tool = inside_a_tool or exchange
-        return inside_a_tool or queue[0]
+    def _next(self, queue: deque[Exchange]) -> tuple[Exchange, Exchange | None]:
+        """The first that may come now; else the first, and what the record has finished before it started.
 
-    def _before(self, exchange: Exchange) -> Exchange | None:
-        """What the record has finished before this one started and nobody has asked for yet."""
+        One inside a tool comes last: its tool is served, so it seldom comes at all.
+        """
+        inside_a_tool: Exchange | None = None
         first = self._untaken()
-        return first if first is not None and first.end < exchange.started else None
+        for exchange in queue:
+            if first is None or first.end >= exchange.started:
+                if exchange.call not in self.optional:
+                    return exchange, None
+                inside_a_tool = inside_a_tool or exchange
+        return (inside_a_tool, None) if inside_a_tool is not None else (queue[0], first)
 
     def _untaken(self) -> Exchange | None:
         """The required exchange that finished first among those not yet asked for."""

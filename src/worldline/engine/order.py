@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from worldline.engine.exchanges import Exchange
 
+_Freed = tuple["Future[None]", threading.Timer | None]  # a turn that comes now, and what would have ended its waiting
 GRACE_SECONDS = 2.0  # how long an answer waits for a concurrent call that has not come
 
 
@@ -36,6 +37,20 @@ class FinishingOrder:
         self._left: set[str] = set()
         self._waiting: dict[str, tuple[Exchange, Future[None], threading.Timer]] = {}
 
+    def leaves(self, exchange: Exchange) -> bool:
+        """Let `exchange` go here and now where it may, for a caller that goes on in this thread; False where it waits.
+
+        The turn of a thread that has come, without what it takes to wait for one: mostly nothing overlaps.
+        """
+        with self._lock:
+            if exchange.call in self._left:
+                return True
+            if exchange.call in self._waiting or not self._may_leave(exchange):
+                return False
+            freed = self._leave(exchange)
+        _complete(freed)
+        return True
+
     def turn(self, exchange: Exchange, into: Future[None] | None = None) -> Future[None]:
         """A future that is done when `exchange` may leave; asking again for one that has left is done at once.
 
@@ -47,11 +62,12 @@ class FinishingOrder:
             if exchange.call in self._waiting:
                 return self._waiting[exchange.call][1]
             turn: Future[None] = into or Future()
-            timer = threading.Timer(GRACE_SECONDS, self._give_up, [exchange])
+            freed: list[_Freed]
             if self._may_leave(exchange):
-                freed = [(turn, timer), *([] if self._held_up(exchange, turn) else self._leave(exchange))]
+                freed = [(turn, None), *([] if self._held_up(exchange, turn) else self._leave(exchange))]
             else:
                 freed = []
+                timer = threading.Timer(GRACE_SECONDS, self._give_up, [exchange])
                 timer.daemon = True
                 self._waiting[exchange.call] = (exchange, turn, timer)
                 timer.start()
@@ -63,10 +79,10 @@ class FinishingOrder:
             self._next += 1
         return self._next >= len(self._ordered) or self._ordered[self._next].end >= exchange.end
 
-    def _leave(self, exchange: Exchange) -> list[tuple[Future[None], threading.Timer]]:
+    def _leave(self, exchange: Exchange) -> list[_Freed]:
         """Mark `exchange` as gone; the turns that this frees."""
         self._left.add(exchange.call)
-        freed: list[tuple[Future[None], threading.Timer]] = []
+        freed: list[_Freed] = []
         while self._waiting:
             first = min(self._waiting.values(), key=lambda entry: entry[0].end)
             if not self._may_leave(first[0]):
@@ -110,8 +126,9 @@ class ThreadTurn(Future[None]):
         self.gone()
 
 
-def _complete(freed: list[tuple[Future[None], threading.Timer]]) -> None:
+def _complete(freed: list[_Freed]) -> None:
     for turn, timer in freed:
-        timer.cancel()
+        if timer is not None:
+            timer.cancel()
         if turn.set_running_or_notify_cancel():  # one that was given up while it waited holds up nobody
             turn.set_result(None)

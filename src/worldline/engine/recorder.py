@@ -19,14 +19,14 @@ from typing import Any
 from worldline import __version__
 from worldline.engine import clock
 from worldline.engine.bounds import Watch
-from worldline.engine.content import Content, redact_json, redacted
+from worldline.engine.content import Content, holds_secret, redact_json, redacted
 from worldline.engine.declared import declared
 from worldline.engine.keeping import INLINE, Keeper
 from worldline.engine.spec import Bounds, Restriction, Spec
 from worldline.engine.tally import Tally
-from worldline.errors import BoundReached, RecordError, SecretFound, WorldlineError
+from worldline.errors import AttemptClosed, BoundReached, RecordError, SecretFound, WorldlineError
 from worldline.model import events, values
-from worldline.model.ids import slug
+from worldline.model.ids import behind, is_id, slug
 from worldline.model.manifest import FORMAT
 from worldline.store import layout
 from worldline.store.blobs import BlobStore
@@ -36,6 +36,7 @@ from worldline.store.seal import publish, read_back
 from worldline.store.secrets import shapes
 from worldline.store.secrets.vault import Vault
 
+_KNOWN = 4096  # how many short texts without secrets are remembered
 LONGEST_NAME = 1024  # characters of a lane, an idempotency key and the like
 SYNC_POLICY = "started rows and the end are durable before anything depends on them (fdatasync); others follow"
 CLOCK_STEP_NS = 1_000_000_000
@@ -58,10 +59,10 @@ class Recorder:
         self.clock = clock.RunClock()
         self.session = self.vault.redact_text(spec.session) if spec.session else clock.new_id("sess")
         self.run_directory = spec.run or spec.store / clock.new_id("run")
-        self.run, self.attempt_id = self.run_directory.name, clock.new_id("ainst")
+        self.run, self.attempt_id = self.run_directory.name, _next_attempt(self.run_directory)
         self.attempt = self.run_directory / layout.ATTEMPTS / self.attempt_id
         try:
-            layout.make_private(self.attempt)
+            layout.make_private(self.attempt, shared=True)
             layout.keep_out_of_git(spec.store)
         except OSError as error:
             raise RecordError(f"cannot record into {spec.store}: {error.strerror}", path=str(spec.store)) from error
@@ -76,7 +77,8 @@ class Recorder:
         self._bounds = Watch(said.bounds if said else Bounds())
         self.tally = Tally()
         self.outcome: dict[str, Any] = {}
-        self._ending = False
+        self._ending = self._ended = False
+        self._harmless: set[str] = set()  # lanes, calls and the like that were looked into
         self._lock = threading.Lock()
         self._calls = 0
         self._drift = 0
@@ -126,11 +128,13 @@ class Recorder:
             **({"recording": spec.recording.declared()} if spec.recording else {}),
         }
 
-    def next_call(self) -> str:
-        """A fresh call id of this attempt."""
+    def next_call(self, key: str = "") -> str:
+        """A fresh call id of this attempt. `key` is the call's: a digest, in which nobody's words stand."""
         with self._lock:
             self._calls += 1
-            return f"c{self._calls - 1}"
+            identifier = f"c{self._calls - 1}"
+            self._harmless |= {identifier, key}
+            return identifier
 
     def append(
         self,
@@ -147,21 +151,25 @@ class Recorder:
         Raises `SecretFound` under the policy `stop`, `BoundReached` past a bound that stops, `ValueRefused`,
         `LogBroken` or `AttemptClosed`.
         """
-        if self.stopped is not None:
-            raise self.stopped
         if not self._ending:
+            if (stopped := self.stopped) is not None:
+                raise stopped
             self._bounds.check()
         with self._lock:
-            fields, names = dict(data), self._keys({"lane": lane, **keys})
+            if self._ended:  # a thread that goes on while its run is sealed adds nothing behind the end
+                raise AttemptClosed("the recording is closed; nothing more can be added to it")
+            names = self._keys({"lane": lane, **keys})
             # Last, since a body once encoded is what later requests build on.
-            if request is not None:
-                fields["body"] = self.keep.body(*request)
+            fields = data if request is None else {**data, "body": self.keep.body(*request)}
             appended = self.log.append(kind, src, names.pop("lane"), names, self._encode(fields))
             self.tally.add(kind, src, lane, keys, fields, appended.seq)
-        self._bounds.passed(self)
+            self._ended = kind == "meta" and src == "end"
+        if self._bounds.any:
+            self._bounds.passed(self)
         if durable:
             self.log.sync()
-            self._watch_clock()
+            if not self._ending:  # nothing stands behind the end row
+                self._watch_clock()
             self._keep_progress()
         return appended
 
@@ -169,13 +177,48 @@ class Recorder:
         """The row's short fields, secrets replaced. Raises `ValueRefused` for one that is no name but content."""
         kept = {key: value for key, value in keys.items() if value is not None}
         for key, value in kept.items():
-            if isinstance(value, str):
-                kept[key] = self.vault.redact_text(value)
-                if len(value) > LONGEST_NAME or not values.is_text(value):
-                    raise values.refusal(f"a {key} of {len(value):,} characters, or one that is no text,", f"$.{key}")
+            if isinstance(value, str) and value not in self._harmless:
+                kept[key] = self._name(key, value)
         return kept
 
+    def _name(self, key: str, value: str) -> str:
+        redacted = self.vault.redact_text(value)
+        if len(value) > LONGEST_NAME or not values.is_text(value):
+            raise values.refusal(f"a {key} of {len(value):,} characters, or one that is no text,", f"$.{key}")
+        if redacted == value:
+            if len(self._harmless) >= _KNOWN:
+                self._harmless.clear()
+            self._harmless.add(value)
+        return redacted
+
     def _encode(self, data: Mapping[str, Any]) -> bytes:
+        encoded = self._as_it_is(data) if self.keep.inlines else None
+        return encoded if encoded is not None else self._by_field(data)
+
+    def _as_it_is(self, data: Mapping[str, Any]) -> bytes | None:
+        """A row's data that needs nothing done: small JSON of the ordinary tier without a secret. None for any other.
+
+        A secret of a field is one of the row's bytes, too, so one look at all of them is enough.
+        """
+        parts, size = [], 0
+        for key, value in data.items():
+            if type(value) is Content:
+                if value.media_type != JSON or value.tier != layout.ORDINARY:
+                    return None
+                text = value.data
+            else:
+                try:
+                    text = events.encode_json(value)
+                except (UnicodeEncodeError, TypeError):
+                    return None
+            size += len(text)
+            if size > INLINE:  # before it is copied
+                return None
+            parts.append(b'"%b":%b' % (key.encode("ascii"), text))
+        encoded = b"{" + b",".join(parts) + b"}"
+        return None if len(encoded) > INLINE or holds_secret(encoded, self.vault) else encoded
+
+    def _by_field(self, data: Mapping[str, Any]) -> bytes:
         fields = {key: self._field(value) for key, value in data.items()}
         while sum(map(len, fields.values())) > INLINE:
             key = max(fields, key=lambda name: len(fields[name]))
@@ -243,22 +286,27 @@ class Recorder:
         self._ending = True
         reason = self.vault.masked(values.readable(reason)) if reason is not None else None
         outcome = {**self.outcome} or {"outcome": "unknown"}
+        self._watch_clock()
         self.append("meta", "end", {}, {"disposition": disposition, "reason": reason, **outcome}, durable=True)
         try:
             self.log.finish()
             with self.log.fatal():
-                chunks = read_back(self.attempt, self.log)
+                chunks, root = read_back(self.attempt, self.log)
                 result = {**self.summary(), **outcome, "disposition": disposition, "reason": reason}
                 name = slug(self._task or "", "result") + ".json"
                 published = publish(
-                    self.attempt, name, result, self._facts(disposition, reason, chunks), disposition == "complete"
+                    self.attempt,
+                    name,
+                    result,
+                    self._facts(disposition, reason, chunks, root),
+                    disposition == "complete",
                 )
         finally:
             self.log.close()
         self.sealed = published or self.run_directory
         return self.sealed
 
-    def _facts(self, disposition: str, reason: str | None, chunks: list[list[Any]]) -> dict[str, Any]:
+    def _facts(self, disposition: str, reason: str | None, chunks: list[list[Any]], root: str) -> dict[str, Any]:
         return {
             **declared(self._fields, self.header_hash, self.tally),
             "disposition": disposition,
@@ -268,7 +316,7 @@ class Recorder:
             "rows": self.log.seq,
             "bytes": self.log.bytes,
             "head": self.log.h.hex(),
-            "root": self.log.merkle.root().hex(),
+            "root": root,
             "blobs": self.keep.listed(),
             "secrets": {
                 "labels": list(self.vault.labels),
@@ -300,6 +348,12 @@ class Recorder:
         shutil.rmtree(self.attempt)
         if self.spec.run is None:
             shutil.rmtree(self.run_directory)
+
+
+def _next_attempt(run: Path) -> str:
+    """An id that sorts behind those of the run's attempts, also where the wall clock stepped back in between."""
+    earlier = [attempt.name for attempt in layout.attempts(run) if is_id(attempt.name, "ainst")]
+    return behind(clock.new_id("ainst"), earlier[-1]) if earlier else clock.new_id("ainst")
 
 
 def described_platform() -> dict[str, str]:

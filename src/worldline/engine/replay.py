@@ -7,6 +7,7 @@ agent: its code runs, every crossing is served, and a call that the record does 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -17,17 +18,20 @@ from worldline.engine.matcher import Divergence, Matcher
 from worldline.engine.recorder import described_platform, wrote
 from worldline.engine.spec import Restriction
 from worldline.errors import Damaged, Ineligible, VerifierIsWriter
+from worldline.model.events import Event
 from worldline.store import blobs, layout
+from worldline.store.bundle.packed import PackedRecording
 from worldline.store.forget.availability import expired, when
 from worldline.store.recording import Recording
 from worldline.store.secrets import shapes
 from worldline.store.secrets.vault import Vault
-from worldline.store.verify import publication, verify
+from worldline.store.verify import Reading, publication, verify
 
 PROJECTION = "worldline/1"  # what is compared: keys of all crossings, their partial order, none left over
 NOTHING_TO_COMPARE = (
     "nothing crossed the recording, so there is nothing to compare; see that the agent uses the base URLs set for it"
 )
+_Watch = Callable[[int], None]
 DERIVED = (
     "it is derived: with what was taken out it is the record of nothing that ran; give the recording it was made of"
 )
@@ -73,14 +77,14 @@ class ReplayReport(msgspec.Struct, kw_only=True):
 
 
 def reasons_against(
-    recording: Recording, tools: str = "refuse", watch: Callable[[int], None] = lambda size: None
+    recording: Recording, tools: str = "refuse", watch: _Watch = lambda size: None, folding: Folding | None = None
 ) -> list[str]:
     """Why a recording cannot be re-driven, each with a way on; empty where it can.
 
     `tools="run"` allows for tools that ran outside the recording: they will run again.
     """
     manifest = recording.manifest
-    if broken := _broken(recording, watch):
+    if broken := _broken(recording, watch, folding):
         return [broken]
     reasons = [DERIVED] if manifest is not None and manifest.derived_from is not None else []
     if withheld := _withheld(recording):
@@ -98,9 +102,39 @@ def reasons_against(
     return reasons
 
 
-def _broken(recording: Recording, watch: Callable[[int], None] = lambda size: None) -> str | None:
+class Folding:
+    """A cassette that is filled while its recording is verified: what is served was read once, and is what verified."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._cassette = Cassette(recording, filled=False)
+        self._failed: Damaged | None = None
+        self._folds = False
+
+    def reading(self, recording: Recording, watch: _Watch) -> Reading:
+        """The pass over the rows of a directory that fills the cassette."""
+        self._folds = True
+        return Reading(recording, watch, self._fold)
+
+    def _fold(self, event: Event) -> None:
+        if self._failed is None:
+            try:
+                self._cassette.fold(event)
+            except Damaged as error:  # of a recording that does not verify that is to be said, not this
+                self._failed = error
+
+    def cassette(self) -> Cassette:
+        """The cassette, once its recording has verified. Raises `Damaged` where it could not be filled."""
+        if self._failed is not None:
+            raise self._failed
+        return self._cassette if self._folds else Cassette(self._cassette.recording)
+
+
+def _broken(recording: Recording, watch: _Watch = lambda size: None, folding: Folding | None = None) -> str | None:
     """What does not verify, with a way on; None where all does. What a crash leaves is no reason."""
-    problems = [p for p in verify(recording, watch).problems if p.kind not in ("unsealed", "torn", "zeros")]
+    packed = isinstance(recording, PackedRecording)  # is read in a pass of its own
+    reading = folding.reading(recording, watch) if folding is not None and not packed else None
+    verification = verify(recording, watch, reading=reading)
+    problems = [p for p in verification.problems if p.kind not in ("unsealed", "torn", "zeros")]
     if not problems:
         return None
     first = problems[0]
@@ -217,7 +251,10 @@ class ReplayBoundary:
         tools: str = "refuse",
         watch: Callable[[int], None] = lambda size: None,
     ) -> None:
-        reasons = reasons_against(recording, tools, watch)
+        with suppress(Damaged):  # whether its format can be read comes before anything that stands in it
+            _ = recording.header
+        folding = Folding(recording)
+        reasons = reasons_against(recording, tools, watch, folding)
         if reasons:
             raise Ineligible(reasons[0], reasons=reasons)
         self.recording = recording
@@ -225,7 +262,7 @@ class ReplayBoundary:
         self.vault = Vault(secrets or {}, key_shapes=held.get("shapes", 0) == shapes.VERSION)
         self._restriction = Restriction.of(recording.header.data)
         self.partial = recording.disposition != "complete"
-        self.matcher = Matcher(Cassette(recording), self.partial)
+        self.matcher = Matcher(folding.cassette(), self.partial)
         if unfit := [f"damaged: row {d.seq}: {d.detail}" for d in recording.damages if d.kind == "unfit"]:
             raise Ineligible(unfit[0], reasons=unfit)
         if not self.matcher.cassette.exchanges:
@@ -253,7 +290,7 @@ class ReplayBoundary:
     def begin(self, call: Call) -> Answer:
         """The recorded answer. Raises `Diverged` or `RecordEnds`."""
         exchange = self.matcher.take(call, keyed(call, self.vault, self._restriction, self._key))
-        return Answer(self.matcher.cassette, exchange, self.matcher.turn)
+        return Answer(self.matcher.cassette, exchange, self.matcher)
 
     def note(self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         """Markers and observations of the re-driven agent are counted; the projection does not compare them."""

@@ -1,7 +1,9 @@
 """A streamed body on its way into the record: rows as it comes, every border kept, secrets held back.
 
-A row is written at most every 100 ms or 16 KiB. A piece is one transfer chunk; it may span rows. The record waits for
-the vault, which holds back what may become a secret; whoever reads the stream never does.
+A row is written at most every 100 ms, from the beginning of the call on, or 16 KiB; what came in between is looked into
+then, all at once. A body that is whole by then stands in the finished row alone. A piece is one transfer chunk; it may
+span rows. The record waits for the vault, which holds back what may become a secret; whoever reads the stream never
+does.
 """
 
 from __future__ import annotations
@@ -32,14 +34,16 @@ class BodyRecorder:
         self._lane = lane
         self._assembled = Assembled(recorder.vault)
         self._window = recorder.vault.window()
+        self._at_once = recorder.vault.policy == "stop"  # a secret stops the run with the piece in which it comes
+        self._waiting: list[Piece] = []  # what came since a row was due
+        self._waiting_bytes = 0
         self._borders: list[tuple[int, int]] = []  # (bytes of the stream up to the border, when), not yet passed
         self._came = self._decided = 0  # bytes of the stream, before the vault
         self._pending = bytearray()
         self._pieces: list[list[int]] = []  # [bytes, ns since the piece before], of the pending row
         self._open_piece = 0  # bytes of the piece that has no border yet
         self._carried = 0  # bytes already written of the piece that no row has closed
-        self._began = self._last_piece = self._last_row = clock.monotonic_ns()
-        self._last_row -= ROW_NS
+        self._began = self._now = self._last_piece = self._last_row = clock.monotonic_ns()
         self._first: int | None = None
         self._rows = self._count = self.size = 0
         self._digest = hashlib.sha256()
@@ -66,22 +70,34 @@ class BodyRecorder:
             self._feed(data, ends_chunk)
 
     def _feed(self, data: bytes, ends_chunk: bool) -> None:
-        now = clock.monotonic_ns()
+        now = self._now = max(clock.monotonic_ns(), self._now)  # no clock is trusted not to step back
         if self._first is None:
             self._first = now - self._began
-        self._pass(self._assembled.feed(data, now if ends_chunk else None))
-        if self._withheld is not None:
-            return
-        full = len(self._pending) >= ROW_BYTES or len(self._pieces) >= ROW_PIECES
-        if full or (self._pending and now - self._last_row >= ROW_NS):
-            self._write(now)
+        self._waiting.append((data, now if ends_chunk else None))
+        self._waiting_bytes += len(data)
+        if self._is_due(now, self._waiting_bytes, len(self._waiting)) or self._at_once:
+            self._look_into()
+            if self._withheld is not None:
+                self._last_row = now
+            elif self._pending and self._is_due(now, 0, 0):
+                self._write(now)
+
+    def _is_due(self, now: int, more: int, pieces: int) -> bool:
+        """Whether a row is, with so many bytes and pieces more."""
+        full = len(self._pending) + more >= ROW_BYTES or len(self._pieces) + pieces >= ROW_PIECES
+        return full or now - self._last_row >= ROW_NS
+
+    def _look_into(self) -> None:
+        """Let what waits through the vault."""
+        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        self._pass(self._assembled.feed(waiting))
 
     def _pass(self, pieces: list[Piece]) -> None:
         for data, when in pieces:
             self._came += len(data)
             if when is not None:
                 self._borders.append((self._came, when))
-            self._take(data, last=False)
+        self._take(b"".join(data for data, _ in pieces), last=False)
 
     def _take(self, data: bytes, last: bool) -> None:
         for span in self._window.feed(data, last):
@@ -149,6 +165,7 @@ class BodyRecorder:
         self._closed = True
         if self._encoded:
             self._open_encoded()
+        self._look_into()
         self._pass(self._assembled.close())
         self._take(b"", last=True)
 

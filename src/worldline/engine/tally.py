@@ -13,6 +13,9 @@ from typing import Any
 CHECKPOINT = ("checkpoint_id", "parent_checkpoint_ids", "branch_id", "snapshot_id", "created_from_step")
 
 
+_COUNTED = frozenset({"request", "response", "tool_call", "tool_result", "sample", "step", "checkpoint", "loss"})
+
+
 class StepCounter:
     """Counts steps as `engine.steps` folds them: one per decision with its retries, or one per explicit marker."""
 
@@ -69,6 +72,8 @@ class Tally:
         self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any], seq: int = 0
     ) -> None:
         """Count one row."""
+        if src not in _COUNTED:
+            return
         match kind, src:
             case "decision", "request":
                 self._request(lane, keys, data)

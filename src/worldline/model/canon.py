@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -70,10 +71,18 @@ def is_plain(value: Any) -> bool:
 
 def op_key(kind: str, name: str, inputs: bytes) -> str:
     """The key of a crossing: 32 hex digits over kind, name and canonical inputs."""
-    digest = hashlib.sha256()
-    for part in (kind.encode(), name.encode("utf-8", "surrogatepass"), inputs):
-        digest.update(len(part).to_bytes(8, "big") + part)
+    digest = _begun(kind, name).copy()
+    digest.update(len(inputs).to_bytes(8, "big") + inputs)
     return digest.hexdigest()[:32]
+
+
+@lru_cache(maxsize=1024)
+def _begun(kind: str, name: str) -> hashlib._Hash:
+    """The digest over kind and name, which many crossings share: to be copied."""
+    digest = hashlib.sha256()
+    for part in (kind.encode(), name.encode("utf-8", "surrogatepass")):
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest
 
 
 def differences(recorded: Any, actual: Any, path: str = "$") -> Iterator[tuple[str, Any, Any]]:

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from binascii import hexlify
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import UNSET
 
 GENESIS = bytes(32)
 SUFFIX = 73  # ,"h":" + 64 hex + "} + LF
@@ -23,10 +25,12 @@ DEEPEST = 256  # levels of a row's JSON: what values nest deeper stands in a con
 _LARGEST = (1 << 63) - 1
 KINDS = ("action", "observation", "decision", "permission", "marker", "snapshot_ref", "meta")
 _HASH = re.compile(rb"[0-9a-f]{64}")
-_TEXTS = ("call", "key", "mode", "effect", "parent_id", "action_id", "idempotency_key")  # keys that are texts
-_FIXED = frozenset({"seq", "t", "dt", "sync", "kind", "src", "v", "lane", "data", "h"})
+_TEXTS = frozenset({"call", "key", "mode", "effect", "parent_id", "action_id", "idempotency_key"})  # if they are there
 
 encode_json = msgspec.json.Encoder().encode
+_LEAF, _LINK = hashlib.sha256(b"\x00"), hashlib.sha256(b"\x02")  # copies of a begun hash cost less than new ones
+_decode = msgspec.json.Decoder().decode
+_CONTAINERS = frozenset({dict, list})
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -56,6 +60,54 @@ class Event(msgspec.Struct, frozen=True):
         return self.keys.get("call")
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
+_Text = str | msgspec.UnsetType
+
+
+class _Known(msgspec.Struct, forbid_unknown_fields=True):
+    """A row that has none but the fields of this version: it is checked while it is parsed."""
+
+    seq: _Count
+    t: _Count
+    dt: _Count
+    kind: str
+    src: str
+    v: _Count
+    lane: str
+    data: dict[str, Any]
+    h: str
+    sync: tuple[_Count, str] | None = None
+    call: _Text = UNSET
+    mode: _Text = UNSET
+    key: _Text = UNSET
+    effect: _Text = UNSET
+    idempotency_key: _Text = UNSET
+    parent_id: _Text = UNSET
+    action_id: _Text = UNSET
+
+    def keys(self) -> dict[str, Any]:
+        """What is not of the envelope."""
+        found: dict[str, Any] = {}
+        if self.call is not UNSET:
+            found["call"] = self.call
+        if self.mode is not UNSET:
+            found["mode"] = self.mode
+        if self.key is not UNSET:
+            found["key"] = self.key
+        if self.effect is not UNSET:
+            found["effect"] = self.effect
+        if self.idempotency_key is not UNSET:
+            found["idempotency_key"] = self.idempotency_key
+        if self.parent_id is not UNSET:
+            found["parent_id"] = self.parent_id
+        if self.action_id is not UNSET:
+            found["action_id"] = self.action_id
+        return found
+
+
+_read_known = msgspec.json.Decoder(_Known).decode
+
+
 def body(
     seq: int,
     t: int,
@@ -69,30 +121,31 @@ def body(
     v: int = 1,
 ) -> bytes:
     """The bytes of a row before its hash, fields in the fixed order. `data` is encoded JSON; t and dt are ns."""
-    head = f'{{"seq":{seq},"t":{t},"dt":{dt}'
-    if sync is not None:
-        head += f',"sync":[{sync[0]},"{sync[1]}"]'
-    head += f',"kind":"{kind}","src":"{src}","v":{v},"lane":'
-    parts = [head.encode("ascii"), encode_json(lane)]
-    for key, value in keys.items():
-        parts += [b',"', key.encode("ascii"), b'":', encode_json(value)]
-    parts += [b',"data":', data]
-    return b"".join(parts)
+    mark = "" if sync is None else f',"sync":[{sync[0]},"{sync[1]}"]'
+    head = f'{{"seq":{seq},"t":{t},"dt":{dt}{mark},"kind":"{kind}","src":"{src}","v":{v},"lane":'.encode("ascii")
+    if not keys:
+        return b'%b%b,"data":%b' % (head, encode_json(lane), data)
+    named = b"".join([b',"%b":%b' % (key.encode("ascii"), encode_json(value)) for key, value in keys.items()])
+    return b'%b%b%b,"data":%b' % (head, encode_json(lane), named, data)
 
 
 def leaf(row_body: bytes) -> bytes:
     """`d`: the Merkle leaf of a row."""
-    return hashlib.sha256(b"\x00" + row_body).digest()
+    digest = _LEAF.copy()
+    digest.update(row_body)
+    return digest.digest()
 
 
 def link(before: bytes, row_leaf: bytes) -> bytes:
     """`h`: the chain's next hash."""
-    return hashlib.sha256(b"\x02" + before + row_leaf).digest()
+    digest = _LINK.copy()
+    digest.update(before + row_leaf)
+    return digest.digest()
 
 
 def line(row_body: bytes, h: bytes) -> bytes:
     """The whole line, LF included."""
-    return row_body + b',"h":"' + h.hex().encode("ascii") + b'"}\n'
+    return b'%b,"h":"%b"}\n' % (row_body, hexlify(h))
 
 
 def read(raw: bytes) -> Event:
@@ -101,48 +154,58 @@ def read(raw: bytes) -> Event:
         raise ValueError("not a row: no hash at its end")
     if not _HASH.fullmatch(raw, len(raw) - 67, len(raw) - 3):
         raise ValueError("not a row: its hash is not 64 lower-case hex digits")
+    return read_hashed(raw)
+
+
+def read_hashed(raw: bytes) -> Event:
+    """`read` for a line of which its caller knows that it ends with a hash."""
     try:
-        fields = msgspec.json.decode(raw)
+        row = _read_known(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _read_any(raw)  # it has a field that is not of this version, or it is no row
+    data = row.data
+    if len(raw) > 2 * DEEPEST and _nests(data, {}) and _deep(raw, {"data": data}):
+        raise ValueError(f"not a row: it nests over {DEEPEST} levels deep")
+    return Event(row.seq, row.t, row.dt, row.kind, row.src, row.v, row.lane, data, row.keys(), row.sync, row.h, raw)
+
+
+def _read_any(raw: bytes) -> Event:
+    """`read_hashed` for a row with whatever fields: those that are not known stand in `keys`."""
+    try:
+        keys = _decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"not a row: {error}") from None
-    if raw.count(b"[") + raw.count(b"{") > DEEPEST and _deep(fields):
-        raise ValueError(f"not a row: it nests over {DEEPEST} levels deep")
     try:
-        return Event(
-            seq=_of(int, fields["seq"]),
-            t=_of(int, fields["t"]),
-            dt=_of(int, fields["dt"]),
-            kind=_of(str, fields["kind"]),
-            src=_of(str, fields["src"]),
-            v=_of(int, fields["v"]),
-            lane=_of(str, fields["lane"]),
-            data=_of(dict, fields["data"]),
-            keys=_keys(fields),
-            sync=_sync(fields.get("sync")),
-            h=_of(str, fields["h"]),
-            raw=raw,
-        )
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"not a row: {error!r}") from None
+        take = keys.pop
+        seq, t, dt, v, sync = take("seq"), take("t"), take("dt"), take("v"), take("sync", None)
+        kind, src, lane, h, data = take("kind"), take("src"), take("lane"), take("h"), take("data")
+    except KeyError as error:
+        raise ValueError(f"not a row: it has no {error}") from None
+    if (
+        not (type(seq) is type(t) is type(dt) is type(v) is int and type(data) is dict)
+        or not (type(kind) is type(src) is type(lane) is type(h) is str)
+        or not (0 <= seq <= _LARGEST and 0 <= t <= _LARGEST and 0 <= dt <= _LARGEST and 0 <= v <= _LARGEST)
+        or not (sync is None or _is_sync(sync))
+    ):
+        raise ValueError("not a row: one of its fields is of another kind than it can be")
+    for name, value in keys.items():
+        if type(value) is not str and name in _TEXTS:
+            raise ValueError(f"not a row: its {name} is no text")
+    if len(raw) > 2 * DEEPEST and _nests(data, keys) and _deep(raw, {**keys, "data": data}):
+        raise ValueError(f"not a row: it nests over {DEEPEST} levels deep")
+    return Event(seq, t, dt, kind, src, v, lane, data, keys, sync and (sync[0], sync[1]), h, raw)
 
 
-def _of(kind: type[Any], value: Any) -> Any:
-    if type(value) is not kind:
-        raise TypeError(f"{value!r:.40} is no {kind.__name__}")
-    if kind is int and not 0 <= value <= _LARGEST:
-        raise TypeError(f"{value!r:.40} is no count and no time")
-    return value
+def _nests(data: dict[str, Any], keys: dict[str, Any]) -> bool:
+    """Whether any of the values holds further ones: a row that is flat need not be looked through."""
+    flat = _CONTAINERS.isdisjoint
+    return not (flat(map(type, data.values())) and flat(map(type, keys.values())))
 
 
-def _keys(fields: dict[str, Any]) -> dict[str, Any]:
-    for name in _TEXTS:
-        if name in fields:
-            _of(str, fields[name])
-    return {key: value for key, value in fields.items() if key not in _FIXED}
-
-
-def _deep(value: Any) -> bool:
-    """Whether a value nests deeper than a row may; without recursion."""
+def _deep(raw: bytes, value: Any) -> bool:
+    """Whether a value, whose text is `raw`, nests deeper than a row may; without recursion."""
+    if raw.count(b"[") + raw.count(b"{") <= DEEPEST:
+        return False
     level = [value]
     for _ in range(DEEPEST):
         level = [
@@ -154,9 +217,9 @@ def _deep(value: Any) -> bool:
     return bool(level)
 
 
-def _sync(value: Any) -> tuple[int, str] | None:
-    if value is None:
-        return None
-    if not isinstance(value, list) or len(value) != 2:
-        raise TypeError("sync is no pair")
-    return _of(int, value[0]), _of(str, value[1])
+def _is_sync(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and (type(value[0]) is int and 0 <= value[0] <= _LARGEST and type(value[1]) is str)
+    )

@@ -25,20 +25,22 @@ _Holds = Callable[[Any], bool]
 
 def problem(event: Event) -> str | None:
     """What no reader can make sense of in a row's fields, in words, or None."""
-    if event.name == "meta/header" and event.data.get("format") not in READABLE:
+    name, raw = event.name, event.raw
+    if name == "meta/header" and event.data.get("format") not in READABLE:
         return None  # of a newer version: whoever opens it says so
-    wrong = unfit(event.name, event.data)
-    if wrong is None and b'"$blob"' in event.raw and not _references_hold(event.data):
+    wrong = unfit(name, event.data)
+    # One byte is found much sooner than several.
+    if wrong is None and b"$" in raw and b'"$blob"' in raw and not _references_hold(event.data):
         wrong = "$blob"
     if wrong is None:
         return None  # a newer row whose fields can be read as this version's is read as such
     newer = f" of version {event.v:,}" if event.v > VERSION else ""
-    return f"{event.name}{newer} has {wrong!r:.60} of another kind than it can be"
+    return f"{name}{newer} has {wrong!r:.60} of another kind than it can be"
 
 
 def present(event: Event) -> Event:
     """The row without the nulls that stand for absent fields, so that what a reader finds there holds what it can."""
-    if b":null" not in event.raw or event.name not in _FIELDS:
+    if None not in event.data.values() or event.name not in _FIELDS:
         return event
     null = {
         field for field, holds in _FIELDS[event.name].items() if event.data.get(field, "") is None and not holds(None)
@@ -49,7 +51,20 @@ def present(event: Event) -> Event:
 
 def unfit(name: str, data: Mapping[str, Any]) -> str | None:
     """The first field of a row's data that holds what it cannot, or None. `name` is the row's: `decision/response`."""
-    for field, holds in _FIELDS.get(name, {}).items():
+    known = _FIELDS.get(name)
+    if known is None:
+        return None
+    for field, value in data.items():  # mostly far fewer than those that are known
+        if field in known and (value is None or not known[field](value)):
+            break
+    else:
+        if name not in _REQUIRED:
+            return None
+    return _first_unfit(name, data)
+
+
+def _first_unfit(name: str, data: Mapping[str, Any]) -> str | None:
+    for field, holds in _FIELDS[name].items():
         value = data.get(field)
         absent = value is None and (field not in data or field not in _REQUIRED.get(name, ()))
         if not (absent or holds(value) or is_reference(value)):

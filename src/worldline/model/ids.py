@@ -18,6 +18,21 @@ def spell(prefix: str, milliseconds: int, randomness: int) -> str:
     return prefix + "_" + "".join(ALPHABET[(number >> shift) & 31] for shift in range(125, -1, -5))
 
 
+def behind(identifier: str, earlier: str) -> str:
+    """`identifier` where it sorts behind `earlier` (an id of the same prefix), else with the millisecond after its."""
+    if identifier > earlier:
+        return identifier
+    prefix, fresh, before = identifier.partition("_")[0], _number(identifier), _number(earlier)
+    return spell(prefix, (before >> 80) + 1, fresh & ((1 << 80) - 1))
+
+
+def _number(identifier: str) -> int:
+    number = 0
+    for character in identifier.partition("_")[2]:
+        number = number << 5 | ALPHABET.index(character)
+    return number
+
+
 def is_id(text: str, prefix: str) -> bool:
     """Whether `text` is an id with this prefix."""
     match = PATTERN.fullmatch(text)

@@ -9,33 +9,65 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
+_TOGETHER = 64  # leaves; a power of two
+_NODE = hashlib.sha256(b"\x01")  # to be copied, which takes less time than to begin anew
 Range = tuple[int, int]
 """Leaves from the first number up to, not including, the second."""
 
 
 class Merkle:
-    """Folds leaves (32 bytes each) one by one; memory grows with log2(n)."""
+    """Folds leaves (32 bytes each) one by one; memory grows with log2(n).
+
+    Leaves are kept until a whole subtree of `_TOGETHER` can be folded in one go, at less cost a leaf.
+    """
 
     def __init__(self) -> None:
-        self._peaks: list[bytes] = []
-        self.size = 0
+        self._peaks: list[bytes] = []  # of the folded leaves, the largest subtree first
+        self._folded = 0  # how many subtrees of `_TOGETHER` leaves are in them
+        self._leaves: list[bytes] = []
+
+    @property
+    def size(self) -> int:
+        """How many leaves there are."""
+        return self._folded * _TOGETHER + len(self._leaves)
 
     def add(self, leaf: bytes) -> None:
         """Add the next leaf."""
-        size = self.size
-        while size & 1:
-            leaf = node(self._peaks.pop(), leaf)
-            size >>= 1
-        self._peaks.append(leaf)
-        self.size += 1
+        self._leaves.append(leaf)
+        if len(self._leaves) == _TOGETHER:
+            self._fold_leaves()
+
+    def extend(self, leaves: Sequence[bytes]) -> None:
+        """Add the next leaves, many of which cost less than one by one."""
+        at = 0
+        while at < len(leaves):
+            take = _TOGETHER - len(self._leaves)
+            self._leaves += leaves[at : at + take]
+            at += take
+            if len(self._leaves) == _TOGETHER:
+                self._fold_leaves()
+
+    def _fold_leaves(self) -> None:
+        """Fold `_TOGETHER` leaves into the peaks."""
+        peak, trees = _subtree(self._leaves), self._folded
+        while trees & 1:
+            peak, trees = node(self._peaks.pop(), peak), trees >> 1
+        self._peaks.append(peak)
+        self._folded, self._leaves = self._folded + 1, []
 
     def root(self) -> bytes:
         """The root over all leaves so far; the hash of nothing for no leaves, as the RFC says."""
-        if not self._peaks:
+        peaks, at, size = [*self._peaks], 0, _TOGETHER
+        while at < len(self._leaves):  # the leaves that wait are subtrees of falling size, too
+            while size > len(self._leaves) - at:
+                size //= 2
+            peaks.append(_subtree(self._leaves[at : at + size]))
+            at += size
+        if not peaks:
             return hashlib.sha256(b"").digest()
-        root = self._peaks[-1]
-        for peak in reversed(self._peaks[:-1]):
-            root = node(peak, root)
+        root = peaks.pop()
+        while peaks:
+            root = node(peaks.pop(), root)
         return root
 
 
@@ -158,6 +190,18 @@ def extends(root: bytes, size: int, prefix_root: bytes, prefix: int, path: Seque
 def node(left: bytes, right: bytes) -> bytes:
     """The parent of two nodes."""
     return hashlib.sha256(b"\x01" + left + right).digest()
+
+
+def _subtree(leaves: list[bytes]) -> bytes:
+    """The root of a subtree whose number of leaves is a power of two."""
+    begun, level = _NODE.copy, leaves
+    while len(level) > 1:
+        pairs, level = iter(level), []
+        for left, right in zip(pairs, pairs, strict=True):
+            digest = begun()
+            digest.update(left + right)
+            level.append(digest.digest())
+    return level[0]
 
 
 def _split(size: int) -> int:

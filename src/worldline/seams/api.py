@@ -237,24 +237,37 @@ class _Crossing:
         self._idempotency_key = idempotency_key
         self.scope: Mapping[str, Any] = getattr(inspect.unwrap(function), "__globals__", {})
         names = list(self._signature.parameters)
+        simple = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in self._signature.parameters.values())
+        self._names = names if simple else None
         # A function inside a class whose first parameter is self or cls is a method: the object is no input.
         self._skip = (
             names[0] if names and "." in getattr(function, "__qualname__", "") and names[0] in ("self", "cls") else None
         )
 
     def call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
-        bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        arguments = {key: value for key, value in bound.arguments.items() if key != self._skip}
+        arguments = self._bound(args, kwargs)
+        if self._skip is not None:
+            arguments.pop(self._skip, None)
         return Call(
             kind="action",
             name=self._name,
             inputs=self._inputs(arguments),
-            effect=str(self._effect),
+            effect=self._effect.value,
             idempotency_key=self._key(arguments),
             lane=lane_here(),
             parent=inside.get(),
         )
+
+    def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments by name, in the signature's order. Raises `TypeError` for a call that does not fit it."""
+        names = self._names
+        if names is not None and not kwargs and len(args) == len(names):
+            return dict(zip(names, args, strict=True))
+        if names is not None and not args and kwargs.keys() == set(names):
+            return {name: kwargs[name] for name in names}
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return dict(bound.arguments)
 
     def _inputs(self, arguments: Mapping[str, Any]) -> Content:
         try:

@@ -156,12 +156,19 @@ def _linked(path: Path, further: Path) -> bool:
     return True
 
 
-def release(pool: Path, name: str) -> None:
-    """Take a content out of the pool where no run has it any more (the pool's is its last name)."""
-    path = pool / name[:2] / name
-    with suppress(FileNotFoundError):
-        if path.stat().st_nlink == 1:
-            path.unlink()
+def release(pool: Path, names: Iterable[str], *, shared: bool = False) -> None:
+    """Take contents out of the pool where no run has them any more (the pool's is their last name), for good.
+
+    With `shared` also those that a run still has.
+    """
+    paths = [pool / name[:2] / name for name in names]
+    for path in paths:
+        with suppress(FileNotFoundError):
+            if shared or path.stat().st_nlink == 1:
+                path.unlink()
+    for folder in sorted({path.parent for path in paths}):
+        if folder.is_dir():
+            layout.sync_directory(folder)
 
 
 def sweep_pool(pool: Path) -> int:

@@ -6,8 +6,10 @@ characters, or `latest`.
 
 from __future__ import annotations
 
+import os
 import stat
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,43 +19,57 @@ from worldline.errors import AmbiguousRun, Contained, Damaged, RecordingNotFound
 from worldline.model.ids import is_id
 from worldline.store import layout
 from worldline.store.bundle.packed import open_recording
+from worldline.store.listed import Entry, Listed
 from worldline.store.recording import Recording
 
-
-class Entry(msgspec.Struct, frozen=True):
-    """One run in a list. `started` is Unix seconds, `seconds` the run's length; both None where unknown."""
-
-    run: str
-    path: str
-    task: str | None
-    disposition: str
-    outcome: str | None
-    steps: int | None
-    started: float | None
-    seconds: float | None
-    session: str | None
+BUNDLE = ".skn"  # what the names of bundles end with
 
 
 def runs(store: Path) -> list[Path]:
     """The run directories of a store, oldest first. No directory is no runs."""
     if not store.is_dir():
         return []
-    return sorted(path for path in store.iterdir() if is_id(path.name, "run") and path.is_dir())
+    with os.scandir(store) as found:
+        return [store / name for name in sorted(each.name for each in found if _is_run(each))]
 
 
 def entries(store: Path) -> list[Entry]:
     """Every run of a store, oldest first. A damaged run is listed as `damaged` and never blocks the list.
 
     One of which an attempt was contained, and none published since, is listed as `contained`. So is every bundle that
-    stands there: of those only the index and the manifest are read.
+    stands there: of those only the index and the manifest are read. What was listed before and has not changed since
+    is not opened again (`listed`).
     """
-    found = [*map(_entry, runs(store)), *map(_bundle_entry, bundles(store))]
-    return sorted(found, key=lambda entry: (entry.run, entry.path))
+    if not store.is_dir():
+        return []
+    listed, found = Listed(store), list[Entry]()
+    missing, packed = [], []
+    with os.scandir(store) as standing:
+        for each in standing:
+            name = each.name
+            if (entry := listed.entry(name)) is not None:
+                found.append(entry)
+            elif _is_run(each):
+                missing.append(name)
+            elif name.endswith(BUNDLE) and (store / name).is_file():
+                packed.append(store / name)
+    listed.begin(len(missing))
+    for run in missing:
+        entry, recording = _entry(store / run)
+        found.append(entry)
+        if recording is not None:
+            listed.keep(entry, recording)
+    listed.save()
+    found += map(_bundle_entry, packed)
+    return sorted(found, key=attrgetter("run", "path"))
 
 
-def bundles(store: Path) -> list[Path]:
-    """The bundles that stand in a folder."""
-    return sorted(path for path in store.glob("*.skn") if path.is_file()) if store.is_dir() else []
+def _is_run(each: os.DirEntry[str]) -> bool:
+    """Whether a name in a store is a run's, and a directory stands behind it."""
+    try:
+        return is_id(each.name, "run") and each.is_dir()
+    except OSError:  # a link that leads round in circles
+        return False
 
 
 def _bundle_entry(path: Path) -> Entry:
@@ -65,7 +81,8 @@ def _bundle_entry(path: Path) -> Entry:
         return Entry(path.name, str(path), None, "damaged", None, None, None, None, None)
 
 
-def _entry(run: Path) -> Entry:
+def _entry(run: Path) -> tuple[Entry, Recording | None]:
+    """The entry of a run, and what was opened for it."""
     try:
         recording = Recording(run)
         disposition = recording.disposition
@@ -74,11 +91,11 @@ def _entry(run: Path) -> Entry:
         summary = {"outcome": None, **(recording.summary or _opened(recording)), "path": str(recording.path)}
         if disposition in ("running", "interrupted"):
             summary["outcome"] = None
-        return msgspec.convert({**summary, "run": run.name, "disposition": disposition}, Entry)
+        return msgspec.convert({**summary, "run": run.name, "disposition": disposition}, Entry), recording
     except Contained:
-        return Entry(run.name, str(run), None, "contained", None, None, None, None, None)
+        return Entry(run.name, str(run), None, "contained", None, None, None, None, None), None
     except (WorldlineError, OSError, msgspec.ValidationError):
-        return Entry(run.name, str(run), None, "damaged", None, None, None, None, None)
+        return Entry(run.name, str(run), None, "damaged", None, None, None, None, None), None
 
 
 def _opened(recording: Recording) -> dict[str, Any]:

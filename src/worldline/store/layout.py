@@ -18,6 +18,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +39,19 @@ HARD_LINK, RENAME = "hard-link", "rename"  # how a file came to its name; `renam
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
-def make_private(directory: Path) -> None:
-    """Make a directory (and its parents) that only its owner can enter, whatever the umask, and make it durable."""
+def make_private(directory: Path, *, shared: bool = False) -> None:
+    """Make a directory (and its parents) that only its owner can enter, whatever the umask, and make it durable.
+
+    With `shared` other processes make directories there, too: one that is there already may have been made a moment
+    ago, by one that has not come to sync it or was killed before.
+    """
     missing = []
     while not directory.is_dir():
         missing.append(directory)
         directory = directory.parent
+    if shared:
+        with suppress(PermissionError):  # who may not read a directory did not make what is in it
+            sync_directory(directory.parent)
     for path in reversed(missing):
         path.mkdir(mode=0o700, exist_ok=True)
         if path.stat().st_mode & 0o700 != 0o700:  # the umask takes from its owner, too
@@ -77,9 +85,11 @@ def _owners(descriptor: int) -> int:
 
 def write_all(descriptor: int, data: bytes) -> None:
     """Write every byte; a short write is continued."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
+    written = os.write(descriptor, data)
+    if written < len(data):
+        view = memoryview(data)
+        while written < len(view):
+            written += os.write(descriptor, view[written:])
 
 
 def sync(descriptor: int) -> None:
@@ -114,6 +124,8 @@ def place(temporary: Path, path: Path) -> str:
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
         os.rename(temporary, path)
+        if temporary.parent != path.parent:  # else who syncs the new name's directory has done so for both
+            sync_directory(temporary.parent)
         return RENAME
     return HARD_LINK
 

@@ -14,13 +14,12 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
 from worldline.errors import AttemptClosed, LogBroken, ValueRefused, WriterConflict
 from worldline.model import events
-from worldline.model.merkle import Merkle
 from worldline.store import layout
 
 CHUNK_BYTES = 8 << 20
@@ -36,12 +35,11 @@ class Appended(NamedTuple):
 
 
 class Written(NamedTuple):
-    """Where a log stands: its rows, the time (ns since t0) and hash of the last one, its leaves, its bytes."""
+    """Where a log stands: its rows, the time (ns since t0) and hash of the last one, its bytes."""
 
     seq: int
     t: int
     h: bytes
-    merkle: Merkle
     bytes: int
 
 
@@ -78,7 +76,7 @@ class LogWriter:
         """
         log = cls.__new__(cls)
         log._begin(attempt, lambda: written.t, CHUNK_BYTES, lock)
-        log.seq, log.h, log.merkle, log.bytes = written.seq, written.h, written.merkle, written.bytes
+        log.seq, log.h, log.bytes = written.seq, written.h, written.bytes
         log._last_t = written.t
         log._chunks = len(list((attempt / layout.CHUNKS).glob("*.jsonl")))
         with log.fatal():
@@ -101,8 +99,7 @@ class LogWriter:
         self._sync_lock = threading.Lock()
         self.failure: LogBroken | None = None  # why nothing can be appended any more
         self._closed = self._finished = False
-        self.seq, self.h, self.merkle = 0, events.GENESIS, Merkle()
-        self.bytes = 0
+        self.seq, self.h, self.bytes = 0, events.GENESIS, 0
         self._last_t = 0
         self._durable = 0  # rows made durable so far
         self._mark: tuple[int, str] | None = None
@@ -126,20 +123,22 @@ class LogWriter:
         """Append one row; `data` is encoded JSON. With `durable` it returns only when the row survives power loss."""
         with self._lock:
             self._check_open()
-            t = max(self._now(), self._last_t)
-            body = events.body(self.seq, t, t - self._last_t, kind, src, lane, keys, data, self._mark)
+            before = self._last_t
+            t = max(self._now(), before)
+            body = events.body(self.seq, t, t - before, kind, src, lane, keys, data, self._mark)
             if len(body) + events.SUFFIX > events.MAX_ROW:
                 raise ValueRefused(f"a row of {len(body):,} bytes is over the limit of {events.MAX_ROW:,}", path="$")
-            leaf = events.leaf(body)
-            h = events.link(self.h, leaf)
+            h = events.link(self.h, events.leaf(body))
             line = events.line(body, h)
-            with self.fatal():
+            try:
                 layout.write_all(self._tail, line)
+            except OSError as error:
+                self._fail(error)
+            size = len(line)
             appended = Appended(self.seq, t, h, line)
-            self.merkle.add(leaf)
             self.seq, self.h, self._last_t, self._mark = self.seq + 1, h, t, None
-            self.bytes += len(line)
-            self._tail_bytes += len(line)
+            self.bytes += size
+            self._tail_bytes += size
         if durable:
             self.sync()
         if self._tail_bytes >= self._chunk_bytes:
@@ -224,6 +223,15 @@ class LogWriter:
             )
             raise self.failure
 
+    def _fail(self, error: OSError) -> NoReturn:
+        self.failure = LogBroken(
+            f"the log cannot be written: {error.strerror}; {self.seq} rows stand in {self._attempt}",
+            file=str(self._attempt),
+            seq=self.seq,
+            errno=error.errno,
+        )
+        raise self.failure from error
+
     def fatal(self) -> _Fatal:
         """A context in which any OSError kills the writer and comes out as `LogBroken`: its contents' files, too."""
         return _Fatal(self)
@@ -240,15 +248,7 @@ class _Fatal:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError):
-            writer = self._writer
-            failure = LogBroken(
-                f"the log cannot be written: {error.strerror}; {writer.seq} rows stand in {writer._attempt}",
-                file=str(writer._attempt),
-                seq=writer.seq,
-                errno=error.errno,
-            )
-            writer.failure = failure
-            raise failure from error
+            self._writer._fail(error)
 
 
 def take_lock(attempt: Path) -> int:

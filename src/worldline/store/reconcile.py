@@ -116,6 +116,7 @@ def _sealed(attempt: Path, did: str | None = None) -> State:
     if manifest is None:
         return State(*here, "damaged", recording.seal_problem, file=layout.MANIFEST, offset=0)
     if manifest.result["publish"] == "none":
+        layout.sync_directory(attempt)  # whoever died before he did so: sealed anew it would have another fingerprint
         return State(*here, "superseded" if publisher else "sealed:partial", manifest.reason, did)
     if attempt.name != (publisher.name if publisher else None):
         gone = "its published result is gone, or is not its own"
@@ -138,6 +139,7 @@ def _unsealed(attempt: Path, lock: int, account: Account) -> State:
         return State(*here, "damaged", str(error), file=recording.files()[0].name, offset=0)
     if lost := [p for p in verify(recording).problems if p.kind in ("missing", "corrupt")]:
         return State(*here, "damaged", f"{lost[0].kind}: {lost[0].detail}", file=lost[0].where, offset=0)
+    salvage.make_durable(recording.attempt)
     if recording.published is None:
         _seal_partial(recording, lock, found, publisher, account)
     elif doubt := _doubt(recording, found):
@@ -185,7 +187,7 @@ def _doubt(recording: Recording, found: Found) -> str | None:
 def _mismatch(recording: Recording, manifest: Manifest, found: Found) -> str | None:
     written, published = found.written, recording.published
     assert found.header is not None and published is not None
-    log = (written.seq, written.bytes, written.h.hex(), written.merkle.root().hex(), found.header.h)
+    log = (written.seq, written.bytes, written.h.hex(), found.merkle.root().hex(), found.header.h)
     sealed = (manifest.rows, manifest.bytes, manifest.head, manifest.root, manifest.header)
     result = (published.name, published.stat().st_size, layout.sha256_of(published))
     if found.damage is not None or log != sealed or manifest.chunks != chunks_of(recording.attempt):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import filecmp
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from worldline.store.blobs import blob_file, read_tier_key, stream_blob
 from worldline.store.forget import quarantine
 from worldline.store.forget.availability import MISSING, Expiry, absent, expiry_of
 from worldline.store.rows import Damage, LogFile, RowReader
+from worldline.store.seek import SeekableLog
 
 JSON = "application/json"
 DEEP = "application/x-worldline-deep+json"
@@ -43,6 +44,7 @@ class Recording:
         self.reader: RowReader | None = None  # of the last complete pass over the rows
         self._seal_problem: str | None = None
         self._expiry: tuple[Any, Expiry] | None = None
+        self._seekable: SeekableLog | None = None
 
     @property
     def run_id(self) -> str:
@@ -68,15 +70,40 @@ class Recording:
         """The size of the log's files."""
         return sum(path.stat().st_size for path in self._paths())
 
-    def events(self) -> Iterator[Event]:
-        """The good rows, in order, as the newest format has them. When it ends, `damages` holds what was not good."""
+    def events(self, through: Callable[[RowReader], Iterable[Event]] = iter) -> Iterator[Event]:
+        """The good rows, in order, as the newest format has them. When it ends, `damages` holds what was not good.
+
+        Who reads for another reason, too, gives the function `through` which the rows pass on their way.
+        """
         reader, unfit = RowReader(self.files()), []
-        for event in reader:
+        for event in through(reader):
             if wrong := fields.problem(event):
                 unfit.append(Damage("unfit", *reader.at, event.seq, wrong))
             else:
-                yield upcast.header(event) if event.name == "meta/header" else fields.present(event)
+                yield _present(event)
         self.reader, self.damages = reader, [*reader.damages, *unfit]
+
+    def event(self, seq: int) -> Event | None:
+        """Row `seq` as `events` gives it, found without reading those before; None where no good row is that."""
+        found = self._sought.by_seq(seq)
+        return None if found is None or found.event.seq != seq else fit(found.event)
+
+    def event_at(self, t: int) -> Event | None:
+        """The last row at or before `t` (ns since the run began) as `events` gives it, or None."""
+        log = self._sought
+        found = log.by_time(t)
+        while found is not None and (event := fit(found.event)) is None:
+            found = log.by_seq(found.event.seq - 1)
+        return None if found is None else event
+
+    @property
+    def _sought(self) -> SeekableLog:
+        """The log to be sought in: of a sealed attempt, whose log stays as it is, the same each time."""
+        if self.manifest is None:
+            return SeekableLog.of(self.attempt)
+        if self._seekable is None:
+            self._seekable = SeekableLog.of(self.attempt)
+        return self._seekable
 
     @cached_property
     def header(self) -> Event:
@@ -255,6 +282,16 @@ class Recording:
         """JSON that a row carries inline or as a blob, as it was written: nothing in it is unescaped."""
         reference = _reference(value)
         return value if reference is None else self._json(reference)
+
+
+def _present(event: Event) -> Event:
+    """A row as the newest format has it."""
+    return upcast.header(event) if (event.kind, event.src) == ("meta", "header") else fields.present(event)
+
+
+def fit(event: Event) -> Event | None:
+    """The same; None of a row whose fields are not what a reader can make sense of."""
+    return _present(event) if fields.problem(event) is None else None
 
 
 def _reference(value: Any) -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 
 The caller holds the attempt's lock. Every step may be the last: run again, it goes on from there.
 
-    torn bytes -> tail.torn -> the tail is cut -> the end row -> the tail becomes a chunk
+    what stands there is synced -> torn bytes -> tail.torn -> the tail is cut -> the end row -> the tail becomes a chunk
 
 A crash cuts: it leaves half a line, NUL padding, or a hole before lines that were never synced. Anything else, and any
 damage before rows that say they were durable (`sync`), is damage: that log is left as it is.
@@ -32,6 +32,7 @@ class Found(msgspec.Struct):
     """What stands in an unsealed log: up to the first damage, and whether that is what a crash leaves (`cut`)."""
 
     written: Written
+    merkle: Merkle
     header: Event | None = None
     last: Event | None = None
     damage: Damage | None = None
@@ -46,14 +47,14 @@ class Found(msgspec.Struct):
 def read_log(recording: Recording) -> Found:
     """Read the log of an attempt that nobody writes."""
     files = list(recording.files())
-    reader, merkle, found = RowReader(files), Merkle(), Found(Written(0, 0, events.GENESIS, Merkle(), 0))
+    reader, found = RowReader(files), Found(Written(0, 0, events.GENESIS, 0), Merkle())
     durable = 0  # how many rows those behind the first damage say were durable
     for event in reader:
         if reader.damages:
             durable = max(durable, event.sync[0] if event.sync else 0)
             continue
-        merkle.add(reader.leaf)
-        found.written = Written(reader.seq, event.t, reader.head, merkle, reader.bytes)
+        found.merkle.add(reader.leaf)
+        found.written = Written(reader.seq, event.t, reader.head, reader.bytes)
         found.header, found.last = found.header or event, event
     if reader.damages:
         found.damage = reader.damages[0]
@@ -69,6 +70,22 @@ def _is_cut(attempt: Path, damage: Damage) -> bool:
         tail.seek(damage.offset)
         line = tail.readline()
     return b"\0" in line or line[-1:] != b"\n"
+
+
+def make_durable(attempt: Path) -> None:
+    """Sync what a killed writer left, before anything is built on it: it may be in the system's memory alone.
+
+    Its contents and what it staged were synced before they had a name; the names, and the tail, may not be.
+    """
+    if (attempt / layout.TAIL).exists():
+        descriptor = os.open(attempt / layout.TAIL, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            layout.sync(descriptor)
+        finally:
+            os.close(descriptor)
+    inside = [path for path in attempt.rglob("*") if path.is_dir()]
+    for folder in (*inside, attempt, *attempt.parents[:4]):  # up to the store
+        layout.sync_directory(folder)
 
 
 def cut_tail(attempt: Path, offset: int) -> None:
@@ -115,7 +132,9 @@ def sweep(attempt: Path) -> None:
     """Remove what a writer left under temporary names: none of it was ever referred to."""
     blobs = attempt / layout.BLOBS
     for folder in (attempt, *(blobs / tier for tier in layout.TIERS)):
-        for path in folder.iterdir() if folder.is_dir() else ():
-            if _TEMPORARY.fullmatch(path.name):
-                path.unlink()
+        left = [path for path in (folder.iterdir() if folder.is_dir() else ()) if _TEMPORARY.fullmatch(path.name)]
+        for path in left:
+            path.unlink()
+        if left:
+            layout.sync_directory(folder)
     (attempt / layout.PROGRESS).unlink(missing_ok=True)

@@ -23,22 +23,25 @@ from worldline.errors import Damaged, RecordError
 from worldline.model import manifest as manifests
 from worldline.model.events import encode_json
 from worldline.model.manifest import Manifest
-from worldline.model.merkle import Merkle
 from worldline.store import layout
+from worldline.store.fold import fold
 from worldline.store.log import LogWriter
 from worldline.store.rows import RowReader
 
 
-def read_back(attempt: Path, log: LogWriter) -> list[list[Any]]:
-    """Read the finished log from disk and compare it with what was appended. Returns its chunks for the manifest."""
+def read_back(attempt: Path, log: LogWriter) -> tuple[list[list[Any]], str]:
+    """Read the finished log from disk and compare it with what was appended.
+
+    Returns what the manifest says of it: its chunks, and the Merkle root in hex.
+    """
     files = sorted((attempt / layout.CHUNKS).iterdir())
-    reader, merkle = RowReader(files), Merkle()
-    for _ in reader:
-        merkle.add(reader.leaf)
-    if reader.damages or (reader.seq, reader.head, merkle.root()) != (log.seq, log.h, log.merkle.root()):
+    folded = fold(files)
+    if folded is None or (folded.rows, folded.head) != (log.seq, log.h):
+        for _ in (reader := RowReader(files)):
+            pass
         where = reader.damages[0] if reader.damages else None
         raise Damaged(f"the log read back from {attempt} is not what was written", damage=where, seq=reader.seq)
-    return chunks_of(attempt)
+    return chunks_of(attempt), folded.root.hex()
 
 
 def chunks_of(attempt: Path) -> list[list[Any]]:
@@ -62,6 +65,9 @@ def publish(attempt: Path, name: str, result: dict[str, Any], facts: dict[str, A
         "sha256": hashlib.sha256(encoded).hexdigest(),
         "publish": mode if publishes else "none",
     }
+    for tier in layout.TIERS:  # the names under which contents came stay gone: the seal knows none of them
+        if (folder := attempt / layout.BLOBS / tier).is_dir():
+            layout.sync_directory(folder)
     layout.write_durable(attempt / layout.STAGED, manifests.seal(Manifest(**facts)))
     target = _commit(attempt, name, encoded, mode) if publishes else None
     attest(attempt)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import re
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from worldline.errors import ReadError, RecordingNotFound, UsageError
+
+if TYPE_CHECKING:
+    import http.client
 
 _RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})")
 
@@ -33,7 +35,8 @@ class FileSource:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             raise RecordingNotFound(f"no recording at {path}", path=str(path)) from None
-        self.size = os.fstat(self._descriptor).st_size
+        state = os.fstat(self._descriptor)
+        self.size, self.inode = state.st_size, (state.st_dev, state.st_ino)
 
     def read(self, offset: int, size: int) -> bytes:
         """Read from the file, which may be read by others meanwhile."""
@@ -74,6 +77,8 @@ class UrlSource:
     """
 
     def __init__(self, url: str, timeout: float = 30.0) -> None:
+        import http.client  # what it takes along costs more time than a short verb has
+
         self.name = url
         try:
             parts = urlsplit(url)
@@ -106,6 +111,8 @@ class UrlSource:
             self._connection.close()
 
     def _get(self, offset: int, size: int) -> tuple[bytes, int]:
+        import http.client
+
         try:
             self._connection.request("GET", self._target, headers={"Range": f"bytes={offset}-{offset + size - 1}"})
             response = self._connection.getresponse()

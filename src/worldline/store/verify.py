@@ -11,13 +11,14 @@ Each question is a function; `verify` asks all of them in one pass. `check_manif
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from worldline.errors import Damaged, WorldlineError
+from worldline.model.events import Event
 from worldline.model.manifest import Manifest, unseal
 from worldline.model.merkle import Merkle
 from worldline.store import layout, signature
@@ -41,18 +42,20 @@ def verify(
     *,
     signers: Path | None = None,
     exports: Exports | None = None,
+    reading: Reading | None = None,
 ) -> Verification:
     """Read every byte of a recording and judge it. Raises only for what is no recording at all.
 
     `watch` is told, now and then, how many more bytes of the log have been read: for a progress line. `signers` is a
     file of allowed signers (`ssh-keygen`): then a recording that none of them signed does not verify. `exports` derive
     a bundle's further entries again, by name (`engine.export`); without them these are named as not derived.
+    `reading` is that of a directory, where its caller has read the log for itself, too.
     Raises `UsageError` where there is no such file, `SignatureFailed` where it cannot be used.
     """
     if isinstance(recording, PackedRecording):
         answers, facts = judge_packed(recording, watch, exports)
         return Verification.of({**answers, "authenticity": authenticity(recording, signers)}, facts)
-    reading = Reading(recording, watch)
+    reading = reading or Reading(recording, watch)
     answers = {
         "structure": structure(recording, reading),
         "evidence": evidence(recording, reading),
@@ -173,26 +176,53 @@ class _Contents(NamedTuple):
 
 
 class Reading:
-    """One pass over the log, and one over its contents, for the questions to share."""
+    """One pass over the log, and one over its contents, for the questions to share.
 
-    def __init__(self, recording: Recording, watch: _Watch = lambda size: None) -> None:
+    For who needs the rows themselves, too: `rows` is given each good one as it stands, `fold` as `Recording.events`
+    gives it, in the same pass. Then nothing that is used was read a second time, after it was verified.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        watch: _Watch = lambda size: None,
+        fold: Callable[[Event], None] | None = None,
+        rows: Callable[[Event], None] = lambda event: None,
+    ) -> None:
         self.recording = recording
-        self.rows, self.merkle = RowReader(recording.files()), Merkle()
+        self.merkle = Merkle()
         self.header = self.last = ""
         self.blobs: dict[str, dict[str, Any]] = {}
-        told = 0
-        for event in self.rows:
-            self.merkle.add(self.rows.leaf)
-            self.header, self.last = self.header or event.h, event.name
-            collect_blobs(event.data, self.blobs)
-            if self.rows.bytes - told >= WATCHED_BYTES:
-                watch(self.rows.bytes - told)
-                told = self.rows.bytes
+        self._watch, self._give = watch, rows
+        if fold is None:
+            deque(self._passing(RowReader(recording.files())), maxlen=0)
+        else:
+            for event in recording.events(self._passing):
+                fold(event)
+
+    def _passing(self, rows: RowReader) -> Iterator[Event]:
+        self.rows, add, give, told, event = rows, self.merkle.add, self._give, 0, None
+        for event in rows:
+            add(rows.leaf)
+            if may_name_contents(event.raw):
+                collect_blobs(event.data, self.blobs)
+            self.header = self.header or event.h
+            give(event)
+            if rows.bytes - told >= WATCHED_BYTES:
+                self._watch(rows.bytes - told)
+                told = rows.bytes
+            yield event
+        self.last = event.name if event is not None else ""
 
     @cached_property
     def contents(self) -> _Contents:
         """What became of the contents that rows and manifest name."""
         return _contents(self.recording, self.recording.manifest, self.blobs)
+
+
+def may_name_contents(raw: bytes) -> bool:
+    """Whether a line may hold a `$blob`, spelled out or in escapes. One byte is found much sooner than several."""
+    return (b"$" in raw and b"$blob" in raw) or (b"\\" in raw and b"\\u" in raw)
 
 
 def _structure(recording: Recording, manifest: Manifest | None, reading: Reading) -> Iterator[Problem]:

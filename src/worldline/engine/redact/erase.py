@@ -18,7 +18,8 @@ from typing import Any
 
 import msgspec
 
-from worldline.engine.assembled import BLANK, DATA, ended, fragments, is_stream, strings
+from worldline.engine.assembled import BLANK, DATA, is_stream, strings
+from worldline.engine.fragments import ended, fragments
 from worldline.engine.redact.jsontext import Edit, Node, Text, applied, merged, raised, unescaped
 from worldline.engine.redact.rules import Hit, Rules, is_picture, marker
 from worldline.model.events import encode_json

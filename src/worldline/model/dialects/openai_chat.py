@@ -79,21 +79,28 @@ def _read(assembly: Assembly, body: Body) -> None:
         assembly.fail(error_text(body["error"]))
     assembly.model = name(body.get("model")) or assembly.model
     assembly.response_id = name(body.get("id")) or assembly.response_id
-    assembly.usage = _usage(obj(body.get("usage"))) or assembly.usage
-    for place, choice in objects(body.get("choices")):
-        index = integer(choice.get("index"))
-        _read_choice(assembly, place if index is None else index, choice)
+    if usage := body.get("usage"):
+        assembly.usage = _usage(obj(usage)) or assembly.usage
+    for place, choice in enumerate(array(body.get("choices"))):
+        if isinstance(choice, dict):
+            index = integer(choice.get("index"))
+            _read_choice(assembly, place if index is None else index, choice)
 
 
 def _read_choice(assembly: Assembly, index: int, choice: Body) -> None:
     message = obj(choice.get("delta")) or obj(choice.get("message"))
     if index == 0:
-        reasoning = next((message[field] for field in _REASONING_FIELDS if message.get(field)), None)
-        assembly.block("reasoning", "reasoning").add(flatten(reasoning, ""))
-        assembly.block("text", "text").add(flatten(message.get("content"), ""))
-        assembly.block("text", "text").add(string(message.get("refusal")))
-    for place, use in _calls(message):
-        assembly.block((index, place), "tool", call_id=use.id, name=use.name).add(use.arguments)
+        for field in _REASONING_FIELDS:
+            if reasoning := message.get(field):
+                assembly.block("reasoning", "reasoning").add(flatten(reasoning, ""))
+                break
+        if content := message.get("content"):
+            assembly.block("text", "text").add(flatten(content, ""))
+        if refusal := message.get("refusal"):
+            assembly.block("text", "text").add(string(refusal))
+    if "tool_calls" in message or "function_call" in message:
+        for place, use in _calls(message):
+            assembly.block((index, place), "tool", call_id=use.id, name=use.name).add(use.arguments)
     assembly.finish[index] = name(choice.get("finish_reason")) or assembly.finish.get(index, "")
     # Not every compatible server sends `[DONE]`; an answer whose choices all gave their reason has ended too.
     assembly.ended = all(assembly.finish.values())

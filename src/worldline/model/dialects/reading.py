@@ -12,7 +12,7 @@ from worldline.model.dialects.cut import close
 from worldline.model.dialects.dialect import Dialect
 from worldline.model.dialects.foreign import decode, error_text, parse
 from worldline.model.dialects.shapes import Ask, Decision
-from worldline.model.dialects.sse import SseParser
+from worldline.model.dialects.sse import all_events
 
 DIALECTS: dict[str, Dialect] = {
     dialect.route: dialect for dialect in (openai_chat.DIALECT, openai_responses.DIALECT, anthropic.DIALECT)
@@ -72,7 +72,7 @@ def _is_stream(content_type: str, body: bytes) -> bool:
 
 
 def _read_stream(dialect: Dialect, assembly: Assembly, body: bytes) -> None:
-    for number, event in enumerate(SseParser(max_event_bytes=len(body)).feed(body)):
+    for number, event in enumerate(all_events(body)):
         data = event.data.strip()
         if data == dialect.end_data:
             assembly.ended = True

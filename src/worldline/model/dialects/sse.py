@@ -8,6 +8,7 @@ and are ignored; an event that no empty line ends is never given out.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import msgspec
 
@@ -101,3 +102,16 @@ class SseParser:
         if oversized or not data:
             return None
         return SseEvent(event=event or "message", data=b"\n".join(data).decode("utf-8", "replace"))
+
+
+def all_events(body: bytes) -> Iterator[SseEvent]:
+    """The events of a body that is all there. Most streams have nothing but one data line in each event."""
+    if body.startswith(_BOM) or b"\r" in body:
+        yield from SseParser(max_event_bytes=len(body)).feed(body)
+        return
+    *events, _ = body.split(b"\n\n")
+    for lines in events:
+        if lines.startswith(b"data: ") and b"\n" not in lines:
+            yield SseEvent(event="message", data=lines[6:].decode("utf-8", "replace"))
+        else:
+            yield from SseParser(max_event_bytes=len(body)).feed(lines + b"\n\n")

@@ -27,7 +27,6 @@ from worldline.seams.wire.http import (
     ClientGone,
     Headers,
     NotSendable,
-    Piece,
     ResponseHead,
     UpstreamError,
     header,
@@ -224,22 +223,24 @@ class _Tee:
 
     async def _pieces(self) -> None:
         index, drained, deadline = 0, 0, 0
-        async for piece in self._answer.pieces():
-            self._live.chunk(piece.data, piece.ends_chunk)
-            self._at_its_end(piece)
+        async for pieces in self._answer.reads():
+            for data, ends_chunk in pieces:
+                self._live.chunk(data, ends_chunk)
+            size = sum(len(piece.data) for piece in pieces)
+            self._at_its_end(size)
             if self._client_at is None:
-                await self._to_client(self._reply.piece(piece.data), index)
+                await self._to_client(self._reply.pieces([piece.data for piece in pieces]), index)
                 deadline = clock.monotonic_ns() + int(DRAIN_SECONDS * 1e9)
             else:
-                drained += len(piece.data)
+                drained += size
                 if drained > DRAIN_BYTES or clock.monotonic_ns() > deadline:
                     raise UpstreamError("not drained to its end", kind="broken", host="", port=0)
-            index += 1
+            index += len(pieces)
 
-    def _at_its_end(self, piece: Piece) -> None:
+    def _at_its_end(self, size: int) -> None:
         """A body of known length ends with its last byte: its row is written before the client can go on."""
         if self._owed is not None:
-            self._owed -= len(piece.data)
+            self._owed -= size
             if self._owed == 0:
                 self._finish(None)
 

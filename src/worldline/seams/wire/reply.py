@@ -74,18 +74,24 @@ class Reply:
         Where there is no body (HEAD, 204, 304) the bytes are dropped. Waits while the client is slow. Raises
         ClientGone; NotSendable for more bytes than the head's length.
         """
+        await self.pieces([data])
+
+    async def pieces(self, pieces: list[bytes]) -> None:
+        """Writes several pieces at once, each as it would stand alone."""
         self._expect("started")
-        if self._framing == "length" and len(data) > self._owed:
-            raise NotSendable(f"{len(data) - self._owed} bytes more than Content-Length said")
+        size = sum(map(len, pieces))
+        if self._framing == "length" and size > self._owed:
+            raise NotSendable(f"{size - self._owed} bytes more than Content-Length said")
         if self.gone.is_set():
             raise ClientGone("the client hung up in the middle of the answer")
-        if not data or self._framing == "none":
+        if not size or self._framing == "none":
             return
         if self._framing == "chunked":
-            data = b"%x\r\n%b\r\n" % (len(data), data)
-        elif self._framing == "length":
-            self._owed -= len(data)
-        await self._write(data)
+            await self._write(b"".join([b"%x\r\n%b\r\n" % (len(data), data) for data in pieces if data]))
+        else:
+            if self._framing == "length":
+                self._owed -= size
+            await self._write(b"".join(pieces))
 
     async def end(self) -> None:
         """Ends the body. Raises ClientGone if the client left before it could know; NotSendable if bytes lack."""

@@ -1,6 +1,7 @@
 """The proxy's client side: sends one request to the provider and gives its answer with every transfer chunk border.
 
-h11 reads; the head is written here, because h11 would reorder it. Nothing is decoded: a gzip body passes as it came.
+h11 reads the head, `bodies` what follows; the head of a request is written here, because h11 would reorder it. Nothing
+is decoded: a gzip body passes as it came.
 """
 
 from __future__ import annotations
@@ -8,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from typing import Literal
 from urllib.parse import urljoin, urlsplit
 
 import h11
 
 from worldline.errors import UsageError
+from worldline.seams.wire.bodies import HELD_MAX, body_of
 from worldline.seams.wire.connection import Connection
 from worldline.seams.wire.dial import HttpProxy, Origin, dial
 from worldline.seams.wire.http import (
@@ -32,11 +35,10 @@ from worldline.seams.wire.http import (
     without_headers,
 )
 
-HELD_MAX = 256 * 1024
-"""Bytes of one unfinished transfer chunk that are held back; a longer chunk is given in parts."""
-
 HEAD_MAX = 256 * 1024
 """Bytes of a response head."""
+
+__all__ = ["HEAD_MAX", "HELD_MAX", "IDLE_MAX", "Answer", "Upstream"]
 
 IDLE_MAX = 32
 """Connections kept for reuse."""
@@ -197,7 +199,14 @@ class Answer:
         self._state: Literal["open", "read", "closed"] = "open"
 
     async def pieces(self) -> AsyncGenerator[Piece, None]:
-        """The body, once, as it comes; see `Piece`. A complete chunk is given at once, never held for the next read.
+        """The pieces of `reads`, one by one. Closing the iterator early closes the answer."""
+        async with aclosing(self.reads()) as reads:
+            async for pieces in reads:
+                for piece in pieces:
+                    yield piece
+
+    async def reads(self) -> AsyncGenerator[list[Piece], None]:
+        """The body, once, as it comes: the pieces that one read completes, each at once; see `Piece`.
 
         Raises UpstreamError (broken, timeout, protocol) after giving all that had come. Closing the iterator early
         closes the answer.
@@ -205,20 +214,25 @@ class Answer:
         if self._state != "open":
             raise NotSendable("the body of this answer was already read or given up")
         self._state = "read"
-        held = bytearray()
-        chunked = self.head.framing == "chunked"
+        body = body_of(self.head)
         try:
-            while isinstance(event := await self._event_or_failure(), h11.Data):
-                held += event.data
-                ends = event.chunk_end or not chunked
-                if ends or len(held) > HELD_MAX:
-                    yield Piece(bytes(held), ends)
-                    held.clear()
-            if isinstance(event, UpstreamError):
-                if held:
-                    yield Piece(bytes(held), False)
-                raise event
-            self._finish()
+            came, self._ended = self._parser.trailing_data
+            if pieces := body.feed(came):
+                yield pieces
+            while not (body.ended or body.fault):
+                try:
+                    data = await self._read()
+                except UpstreamError:
+                    if pieces := body.close():
+                        yield pieces
+                    raise
+                if pieces := body.feed(data) if data else body.close():
+                    yield pieces
+                if self._ended and not body.ended:
+                    raise self._origin.fail("broken", "closed the connection in the middle of its answer")
+            if body.fault:
+                raise self._origin.fail("protocol", f"sent what is no HTTP/1.1: {body.fault}")
+            self._finish(body.rest())
         finally:
             await self.close()
 
@@ -248,20 +262,13 @@ class Answer:
         self.head = _response_head(request.head.method, answer)
         return self
 
-    def _finish(self) -> None:
+    def _finish(self, unread: bytes) -> None:
         self._state = "closed"
-        states = (self._parser.our_state, self._parser.their_state)
-        unread, ended = self._parser.trailing_data
-        if states == (h11.DONE, h11.DONE) and not unread and not ended:
+        # h11 has read of both heads whether the connection is for more than this exchange.
+        if self._parser.our_state is h11.DONE and not unread and not self._ended:
             self._keep(self._connection)
         else:
             self._connection.close()
-
-    async def _event_or_failure(self) -> h11.Event | UpstreamError:
-        try:
-            return await self._next_event()
-        except UpstreamError as error:
-            return error
 
     async def _next_event(self) -> h11.Event:
         origin = self._origin
@@ -278,16 +285,23 @@ class Answer:
                 raise origin.fail("protocol", "stopped speaking HTTP/1.1")
             if isinstance(event, h11.Event):
                 return event
-            try:
+            self._parser.receive_data(await self._read())
+
+    async def _read(self) -> bytes:
+        """What comes next, nothing at the end of the connection."""
+        try:
+            if self._read_timeout is None:
+                data = await self._connection.read()
+            else:
                 async with asyncio.timeout(self._read_timeout):
                     data = await self._connection.read()
-            except TimeoutError as error:
-                raise origin.fail("timeout", f"silent for {self._read_timeout:g} s") from error
-            except OSError as error:
-                raise origin.fail("broken", f"broke the connection ({error.strerror or error})") from error
-            self._received = self._received or bool(data)
-            self._ended = not data
-            self._parser.receive_data(data)
+        except TimeoutError as error:
+            raise self._origin.fail("timeout", f"silent for {self._read_timeout:g} s") from error
+        except OSError as error:
+            raise self._origin.fail("broken", f"broke the connection ({error.strerror or error})") from error
+        self._received = self._received or bool(data)
+        self._ended = not data
+        return data
 
 
 def _response_head(method: str, event: h11.Response) -> ResponseHead:

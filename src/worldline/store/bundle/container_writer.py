@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,18 +44,20 @@ class ContainerWriter:
 
     def add(self, name: str, method: int, parts: Iterable[tuple[bytes, bytes]]) -> None:
         """Add one entry of (content, stored bytes) pairs. Raises `Ineligible` for one too many."""
+        adding = self.begin(name, method)
+        for content, data in parts:
+            adding.part(content, data)
+        adding.end()
+
+    def begin(self, name: str, method: int) -> Adding:
+        """Begin one entry, for who has its parts one by one; no other is added before its end. Raises as `add` does."""
         if len(self.entries) == container.MOST_ENTRIES - 1:
             raise Ineligible(f"a bundle has at most {container.MOST_ENTRIES:,} entries", reasons=["too many contents"])
         begins = self._at
         self._at += 30 + len(name) + 20
-        digest, crc, size, stored = hashlib.sha256(), 0, 0, 0
-        for content, data in parts:
-            crc = zlib.crc32(content, crc)
-            size += len(content)
-            stored += len(data)
-            digest.update(data)
-            self._write(data)
-        entry = Entry(name, method, size, stored, crc, digest.hexdigest())
+        return Adding(name, method, self._write, lambda entry: self._ended(entry, begins))
+
+    def _ended(self, entry: Entry, begins: int) -> None:
         self.entries.append(entry)
         self._overwrite(container.local_header(entry), begins)
 
@@ -76,6 +78,28 @@ class ContainerWriter:
         while view:
             written = os.pwrite(self._file, view, offset)
             view, offset = view[written:], offset + written
+
+
+class Adding:
+    """An entry under way: what its header has to say is known at its end."""
+
+    def __init__(self, name: str, method: int, write: Callable[[bytes], None], ended: Callable[[Entry], None]) -> None:
+        self._name, self._method = name, method
+        self._write, self._ended = write, ended
+        self._digest = hashlib.sha256()
+        self._crc = self._size = self._stored = 0
+
+    def part(self, content: bytes, stored: bytes) -> None:
+        """The next bytes of the content, and how they are stored."""
+        self._crc = zlib.crc32(content, self._crc)
+        self._size += len(content)
+        self._stored += len(stored)
+        self._digest.update(stored)
+        self._write(stored)
+
+    def end(self) -> None:
+        """All parts have come."""
+        self._ended(Entry(self._name, self._method, self._size, self._stored, self._crc, self._digest.hexdigest()))
 
 
 def deflated(parts: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:

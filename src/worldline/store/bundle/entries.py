@@ -103,8 +103,8 @@ class PackedLog:
         self.failure: Damaged | None = None
         self.crc = self.size = 0
 
-    def open(self, mode: str) -> BinaryIO:
-        """The raw rows, once."""
+    def open(self, mode: str, buffering: int = STEP) -> BinaryIO:
+        """The raw rows, once; they come in parts of their own."""
         return io.BufferedReader(_Inflating(self), STEP)
 
     def next_part(self) -> bytes:

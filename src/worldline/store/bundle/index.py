@@ -91,14 +91,15 @@ class Index(msgspec.Struct):
 class IndexBuilder:
     """Fed with every row while the log is packed or verified. The borders of blocks follow from the rows alone."""
 
-    def __init__(self, result: str) -> None:
-        self._result = result
+    def __init__(self, result: str = "") -> None:
+        self.result = result  # the bytes of result.json; for who has them only now, until `index` is asked
         self._kinds: dict[str, int] = {}
         self._lanes: dict[str, int] = {}
         self._others = [0, 0]
         self._trouble: Trouble | None = None
         self._blocks = Blocks([], [], [], [])
-        self._listed_every, self._borders = 1, 0
+        self._listed_every = 1
+        self.borders = 0  # blocks so far, listed or not
         self._block_raw = 0  # where the block under way began
         self._marks = Marks(0, [], [], [], [])
         self._span = [0, 0]
@@ -126,17 +127,17 @@ class IndexBuilder:
     def _block(self, event: Event, stored: int) -> None:
         blocks = self._blocks
         self._block_raw = self.raw
-        if self._borders % self._listed_every == 0:
+        if self.borders % self._listed_every == 0:
             if len(blocks.seq) == MOST_BLOCKS:
                 self._listed_every *= 2
                 for column in (blocks.seq, blocks.t, blocks.raw, blocks.stored):
                     del column[1::2]
-            if self._borders % self._listed_every == 0:
+            if self.borders % self._listed_every == 0:
                 blocks.seq.append(event.seq)
                 blocks.t.append(event.t)
                 blocks.raw.append(self.raw)
                 blocks.stored.append(stored)
-        self._borders += 1
+        self.borders += 1
 
     def _mark(self, event: Event) -> None:
         marks = self._marks
@@ -163,7 +164,7 @@ class IndexBuilder:
             kinds,
             lanes,
             self._trouble,
-            self._result,
+            self.result,
         )
 
 

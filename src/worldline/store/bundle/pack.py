@@ -11,24 +11,25 @@ knows how to read what the store only keeps.
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from worldline.errors import Ineligible, UsageError
-from worldline.model.events import encode_json
+from worldline.model.events import Event, encode_json
 from worldline.store import layout
 from worldline.store.bundle.container import DEFLATED, EVENTS, EXPIRY, INDEX, MANIFEST, TIER_KEY, resource_name
-from worldline.store.bundle.container_writer import LEVEL, ContainerWriter
+from worldline.store.bundle.container_writer import ContainerWriter
 from worldline.store.bundle.index import IndexBuilder
 from worldline.store.bundle.packed import PackedRecording
 from worldline.store.bundle.pictures import PICTURES, pixels_only, thumb_name
 from worldline.store.bundle.snapshots import CHECKPOINT, Snapshots
+from worldline.store.bundle.squeeze import Squeeze
 from worldline.store.forget import availability
 from worldline.store.recording import Recording
 from worldline.store.rows import RowReader
-from worldline.store.verify import verify
+from worldline.store.verdicts import Verification
+from worldline.store.verify import Reading, verify
 
 MOST_PICTURE_BYTES = 64 << 20  # of a picture that a thumbnail is made of
 Exporter = Callable[[Recording], Iterator[bytes]]
@@ -64,11 +65,8 @@ def pack(
     entries from the log, by the entry's name; `thumbnail` makes a small WebP of a picture, or None.
     Raises `Ineligible` for one that is not sealed or does not verify, `UsageError` where `target` exists.
     """
-    verification = verify(recording)
-    manifest = recording.manifest
-    if manifest is None or not verification.ok:
-        why = verification.problems[0].detail if verification.problems else "it is not sealed"
-        raise Ineligible(f"cannot pack {recording.path}: {why}", reasons=[p.detail for p in verification.problems])
+    if recording.manifest is None or isinstance(recording, PackedRecording):
+        _refuse_unfit(recording, verify(recording))
     taken = UsageError(f"{target} exists; a bundle is never overwritten", path=str(target))
     if os.path.lexists(target):
         raise taken
@@ -90,7 +88,7 @@ def pack(
         raise taken from None
     finally:
         temporary.unlink(missing_ok=True)
-    return Packed(target, size, len(writer.entries), manifest.bytes, [name for name, _, _ in left_out], packing.expired)
+    return Packed(target, size, len(writer.entries), packing.raw, [name for name, _, _ in left_out], packing.expired)
 
 
 class _Packing:
@@ -102,35 +100,45 @@ class _Packing:
         self._share = share
         # Before any content is looked at: what is removed meanwhile is missed, not passed over in silence.
         self._expiry = _expiry_of(recording)
-        self._index = IndexBuilder(_result_of(recording))
+        self._index = IndexBuilder()
         self.withheld: list[tuple[str, int, str]] = []
         self.expired: list[str] = []
 
+    @property
+    def raw(self) -> int:
+        """The raw size of the log so far."""
+        return self._index.raw
+
     def log(self, watch: Watch) -> None:
-        """The log, and what its rows say of snapshots."""
-        self._writer.add(EVENTS, DEFLATED, self._rows(watch))
+        """The log, and what its rows say of snapshots. Of a directory what is packed is what verifies: in one pass."""
+        recording = self._recording
+        adding = self._writer.begin(EVENTS, DEFLATED)
+        with Squeeze(adding.part) as squeeze:
+            block: list[bytes] = []
+
+            def row(event: Event) -> None:
+                if self._index.rows and self._index.begins_block:
+                    raw = b"".join(block)
+                    block.clear()
+                    squeeze.block(raw)
+                    watch(len(raw))
+                self._index.row(event, self._index.borders)  # where the block will begin is known later
+                block.append(event.raw)
+
+            if isinstance(recording, PackedRecording):
+                for event in RowReader(recording.files()):
+                    row(event)
+            else:
+                _refuse_unfit(recording, verify(recording, reading=Reading(recording, rows=row)))
+            squeeze.block(b"".join(block), last=True)
+        adding.end()
+        stored = self._index.index().blocks.stored
+        stored[:] = [squeeze.offsets[number] for number in stored]
         if CHECKPOINT in self._index.index().kinds.name or self._index.index().kinds.others:
-            snapshots = Snapshots(self._recording)
-            for event in RowReader(self._recording.files()):
+            snapshots = Snapshots(recording)
+            for event in RowReader(recording.files()):
                 if (made := snapshots.row(event)) is not None:
                     self._writer.deflate(made[0], [made[1]])
-
-    def _rows(self, watch: Watch) -> Iterator[tuple[bytes, bytes]]:
-        """The log's rows and their stored bytes, one block after the other."""
-        squeeze = zlib.compressobj(LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-        stored = told = 0
-        for event in RowReader(self._recording.files()):
-            if self._index.rows and self._index.begins_block:
-                flushed = squeeze.flush(zlib.Z_FULL_FLUSH)
-                stored += len(flushed)
-                yield b"", flushed
-                watch(self._index.raw - told)
-                told = self._index.raw
-            self._index.row(event, stored)
-            data = squeeze.compress(event.raw)
-            stored += len(data)
-            yield event.raw, data
-        yield b"", squeeze.flush()
 
     def contents(self, thumbnail: Callable[[bytes], bytes | None] | None) -> None:
         """Every content that is here and may go along, and the key of the restricted ones with them."""
@@ -166,8 +174,16 @@ class _Packing:
         """What a reader asks for first."""
         if self._expiry:
             self._writer.deflate(EXPIRY, [self._expiry])
+        self._index.result = _result_of(self._recording)
         self._writer.deflate(INDEX, [encode_json(self._index.index())])
         self._writer.store(MANIFEST, [self._recording.manifest_line or b""])
+
+
+def _refuse_unfit(recording: Recording, verification: Verification) -> None:
+    """Raise `Ineligible` for a recording that is not sealed, or does not verify."""
+    if recording.manifest is None or not verification.ok:
+        why = verification.problems[0].detail if verification.problems else "it is not sealed"
+        raise Ineligible(f"cannot pack {recording.path}: {why}", reasons=[p.detail for p in verification.problems])
 
 
 def _result_of(recording: Recording) -> str:

@@ -35,7 +35,7 @@ from worldline.store.bundle.container import (
 from worldline.store.bundle.entries import Entries, PackedLog
 from worldline.store.bundle.index import FORMAT, Index
 from worldline.store.forget.availability import WITHHELD, Expiry, absent, read_expiry
-from worldline.store.recording import Recording, summary_of
+from worldline.store.recording import Recording, fit, summary_of
 from worldline.store.rows import LogFile
 from worldline.store.source import FileSource, Source, Tailed, UrlSource
 
@@ -216,6 +216,20 @@ class PackedRecording(Recording):
                     raise Damaged(f"{self.source.name}: behind block {number}: {error}", block=number) from None
                 if event.seq >= seq:
                     yield event
+
+    def event(self, seq: int) -> Event | None:
+        """Row `seq`, found by the index, or None. Raises `Damaged` where that leads to no row."""
+        found = next(self.rows_from(seq), None)
+        return None if found is None or found.seq != seq else fit(found)
+
+    def event_at(self, t: int) -> Event | None:
+        """The last row at or before `t` (ns since the run began), found by the index, or None. Raises `Damaged`."""
+        last = None
+        for event in self.rows_from(self.index.blocks.seq[self.index.blocks.of_time(t)]):
+            if event.t > t:
+                break
+            last = fit(event) or last
+        return last
 
     def _from_block(self, number: int) -> Iterator[bytes]:
         blocks = self.index.blocks

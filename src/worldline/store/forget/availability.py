@@ -84,8 +84,8 @@ def read_expiry(data: bytes, manifest: Manifest | None, seal: str | None) -> Exp
         return found
     for line in io.BytesIO(data):
         where = f"{layout.EXPIRY}, byte {found.size:,}"
-        if not line.endswith(b"\n"):
-            found.problems.append(Problem(TORN, where, "the last line is cut; `worldline expire --now` cuts it off"))
+        if not line.endswith(b"\n") or b"\0" in line:  # half a line, or a hole: no record has either
+            found.problems.append(Problem(TORN, where, "a crash cut it there; `worldline expire --now` cuts it off"))
             break
         good = chained(line, Removal, found.rows, found.head)
         if good is None:

@@ -19,7 +19,8 @@ import msgspec
 from worldline.errors import NotARecording, RecordError, RecordingNotFound, WriterConflict
 from worldline.model.holds import is_hash
 from worldline.model.manifest import MOST_BYTES, unseal
-from worldline.store import layout
+from worldline.store import layout, listed
+from worldline.store.blobs import release
 from worldline.store.catalog import runs
 from worldline.store.forget import quarantine
 from worldline.store.forget.quarantine import Containment, Place
@@ -90,14 +91,17 @@ def contain(
         results = {path: _searched(run, path, search, joined) for path in attempts if path.name not in before}
         chosen = {path: result for path, result in results.items() if result.count or anyway}
         records = [_record(path, result, run, label, now_ns) for path, result in chosen.items()]
-        if records or any(path.name in before for path in attempts):
-            _check_place(run)
-        if records:
-            quarantine.register(run, records)
         moved = [path for path in attempts if path in chosen or path.name in before]
+        if records or before:
+            _check_place(run)
+            quarantine.register(run, records)  # those before, too: who wrote them may have been killed before the sync
+        if records or before:
+            listed.forget([run.parent])  # its task may hold the secret, too; from the record on no list keeps it again
         for path in moved:
             _withdraw(run, path)
             _move(run, path)
+        if records or before:
+            _make_durable(run)
         _leave_pool(run)
     return Outcome(
         run=run.name,
@@ -175,7 +179,7 @@ def _check_place(run: Path) -> None:
         raise RecordError(
             f"{run.parent} is itself named {quarantine.QUARANTINE}; move the store first", path=str(place)
         )
-    layout.make_private(place)
+    layout.make_private(place, shared=True)
     if place.stat().st_dev != run.stat().st_dev:
         raise RecordError(f"{place} is on another file system than {run}; nothing can be moved there", path=str(place))
 
@@ -188,7 +192,7 @@ def _withdraw(run: Path, attempt: Path) -> None:
     for path in (*(signature for signature in signatures if os.path.lexists(signature)), *results):
         os.rename(path, place / f"{attempt.name}.{path.name}")
     layout.sync_directory(place)
-    layout.sync_directory(run)
+    layout.sync_directory(run)  # before the attempt goes: without it nobody knows whose the result is
 
 
 def _move(run: Path, attempt: Path) -> None:
@@ -197,12 +201,16 @@ def _move(run: Path, attempt: Path) -> None:
         raise RecordError(f"{place / attempt.name} is in quarantine already", path=str(place / attempt.name))
     os.rename(attempt, place / attempt.name)
     (place / attempt.name).chmod(0o700)
-    layout.sync_directory(place)
-    layout.sync_directory(attempt.parent)
+
+
+def _make_durable(run: Path) -> None:
+    """Sync every directory that something was moved from or to, now or by one that was killed before it did so."""
+    for folder in (quarantine.place_of(run), run, run / layout.ATTEMPTS):
+        layout.sync_directory(folder)
 
 
 def _leave_pool(run: Path) -> None:
     """Unlink the pool's names of everything that is in the run's quarantine; other runs keep theirs."""
-    for path in sorted(quarantine.place_of(run).glob(f"*/{layout.BLOBS}/{layout.ORDINARY}/??/*")):
-        for pool in pools_of(run) if is_hash(path.name) else ():
-            (pool / path.name[:2] / path.name).unlink(missing_ok=True)
+    contents = sorted(quarantine.place_of(run).glob(f"*/{layout.BLOBS}/{layout.ORDINARY}/??/*"))
+    for pool in pools_of(run):
+        release(pool, [path.name for path in contents if is_hash(path.name)], shared=True)

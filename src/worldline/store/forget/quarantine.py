@@ -69,13 +69,13 @@ class Register:
 
 
 def register_of(run: Path) -> Register:
-    """Read a run's records; a last line that a crash cut is none."""
+    """Read a run's records. What a crash leaves of a line is none, nor is what stands behind it: a cut, a hole."""
     found, data = Register(), layout.read_bounded(run / CONTAINED, MOST_BYTES)
     found.broken = len(data or b"") > MOST_BYTES or (data is None and os.path.lexists(run / CONTAINED))
     for line in io.BytesIO(data or b""):
         good = chained(line, Containment, len(found.rows), found.head) if not found.broken else None
         if good is None:
-            found.broken = found.broken or line.endswith(b"\n")
+            found.broken = found.broken or (line.endswith(b"\n") and b"\0" not in line)
             break
         record, found.head = good
         found.rows[record.attempt] = record

@@ -197,9 +197,7 @@ def _remove(recording: Recording, manifest: Manifest, recorded: Iterable[Content
     for folder in sorted(folders):
         layout.sync_directory(folder)
     for pool in pools_of(recording.run_directory):
-        for tier, name in sorted(names):
-            if tier == layout.ORDINARY:
-                release(pool, name)
+        release(pool, [name for tier, name in sorted(names) if tier == layout.ORDINARY])
     restricted = {(tier, name) for name, _, _, tier, _ in manifest.blobs if tier == layout.RESTRICTED}
     key = layout.tier_key_path(attempt)
     if restricted and restricted <= names and key.exists():  # nothing is named by it any more

@@ -15,7 +15,7 @@ import msgspec
 
 from worldline.errors import RecordError
 from worldline.model.ids import is_id
-from worldline.store import layout
+from worldline.store import layout, listed
 from worldline.store.blobs import sweep_pool
 from worldline.store.catalog import runs
 from worldline.store.forget.quarantine import CONTAINED
@@ -89,13 +89,14 @@ def move(store: Path, chosen: Iterable[Candidate]) -> Iterator[Candidate]:
     for each in chosen:
         kept = why_kept(each.path)
         if kept is None:
-            layout.make_private(trash)
+            layout.make_private(trash, shared=True)
             target = trash / each.run
             if os.path.lexists(target):
                 raise RecordError(f"{target} is in the trash already", path=str(target))
             os.rename(each.path, target)
             layout.sync_directory(trash)
             layout.sync_directory(store)
+            listed.forget([store])
         yield msgspec.structs.replace(each, kept=kept)
 
 

@@ -12,9 +12,10 @@ password in a URL.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from worldline.store.secrets.scanner import Hit
+from worldline.store.secrets.stretches import Stretches
 
 VERSION = 1
 RUN = 16  # the shortest unbroken stretch of `_WORD` in any key
@@ -22,6 +23,8 @@ LONGEST = 20_000  # bytes that a key, its name and what is read around it may ha
 _BACK, _AHEAD = 64, 8  # bytes around a stretch that a rule may read: the name before it, the quote behind it
 
 _WORD = rb"[A-Za-z0-9_\-+/=.~%]"
+STRETCHES = Stretches([code for code in range(256) if re.match(_WORD, bytes([code]))], RUN)
+"""Where alone a key can stand, unless it is a password in a URL."""
 _END = rb"(?![A-Za-z0-9_\-])"
 # A letter may be the end of an escape that stands for another character: `\n`, `%3D`, `\u0022`.
 _BOUNDARY = rb"(?:[^A-Za-z0-9_\-]|\\[nrt]|%[0-9A-Fa-f]{2}|\\u00[0-9a-fA-F]{2})"
@@ -63,6 +66,10 @@ _NAMED: dict[str, bytes] = {  # the group is the value alone
     "url-token": rb"(?:(?<=[?&#;6])(?:" + b"|".join(_PARAMETERS) + rb")|SAMLResponse)="
     + rb"([A-Za-z0-9_\-+/.~%]{16,16384})(?![A-Za-z0-9_\-+/.~%])",
 }  # fmt: skip
+# How each name ends that has a gap between itself and its value, and how far before the value its last letters may be:
+# what has no gap stands in one unbroken word with its value.
+_NAME = re.compile(rb"bearer|basic|key|_token|secret|response")
+_NEAR = 32
 _LABELS = ("", *_KEYS, *_NAMED)
 _RULES = re.compile(b"|".join([*(b"(" + rule + b")" + _END for rule in _KEYS.values()), *_NAMED.values()]))
 
@@ -73,8 +80,26 @@ _ANCHORS = (
     *(b"gho_", b"ghp_", b"ghr_", b"ghs_", b"ghu_", b"github_pat_", b"xox", b"xapp-", b"glpat-", b"hf_", b"npm_"),
     *(b"pypi-AgE", b"gsk_", b"xai-", b"eyJ", *_PARAMETERS),
 )
-_BEGIN = rb"(?:" + b"|".join(map(re.escape, _ANCHORS)) + rb"|(?i:" + b"|".join(_WORDS) + rb"))"
-_BEGINS = re.compile(_BOUNDARY + rb"(?=" + _BEGIN + rb")")
+
+
+def _any_of(exact: Iterable[bytes], any_case: Iterable[bytes]) -> tuple[bytes, bytes]:
+    """A pattern for any of some words, by their first letters, and one for those letters."""
+    rests: dict[bytes, list[bytes]] = {}
+    for word in exact:
+        rests.setdefault(re.escape(word[:1]), []).append(re.escape(word[1:]))
+    for word in any_case:
+        rests.setdefault(b"[%b%b]" % (word[:1], word[:1].upper()), []).append(b"(?i:%b)" % word[1:])
+    words = b"|".join(first + b"(?:%b)" % b"|".join(rest) for first, rest in rests.items())
+    return b"(?:%b)" % words, b"[%b]" % b"".join(first.strip(b"[]") for first in rests)
+
+
+_BEGIN, _FIRST = _any_of(_ANCHORS, _WORDS)
+# `_BOUNDARY`, and a beginning behind it, in the order of what is quickly told: of a pattern that begins with one class
+# only bytes of that class are tried.
+_BEGINS = re.compile(
+    rb"[^A-Za-z0-9_\-](?:(?=" + _FIRST + rb")(?=" + _BEGIN + rb")"
+    + rb"|(?:(?<=\\)[nrt]|(?<=%)[0-9A-Fa-f]{2}|(?<=\\)u00[0-9a-fA-F]{2})(?=" + _BEGIN + rb"))"
+)  # fmt: skip
 _OPEN_WORD = 17_000
 _OPEN_END = rb"[\"'\\:=\s]{0,24}(?:(?i:basic) )?" + _WORD + rb"{0,%d}\\{0,3}\Z" % _OPEN_WORD
 _OPEN = re.compile(_BEGIN + _OPEN_END)
@@ -99,9 +124,9 @@ _PASSWORD = re.compile(
 )
 _OPEN_PASSWORD = re.compile(rb"://[^\s/?#@\"'<>\\\[\]{}()$*]{0,400}@?\Z")
 _MARKS = (_HEADER, b"://")
+_LAST = frozenset(bytes([byte]) for word in (*_PREFIXES, *_MARKS) for byte in word + word.upper())
+"""Each byte with which a part of a prefix or of a mark may end."""
 
-_CLASS = bytes(ord("w") if re.match(_WORD, bytes([code])) else ord(" ") for code in range(256))
-_STRETCH = b"w" * RUN
 _SHORTEST = 13  # a URL with a password of six letters
 
 
@@ -112,13 +137,19 @@ def hits(data: bytes) -> list[Hit]:
     found = [hit for start, end in _stretches(data) for hit in _within(data, start, end)]
     if _HEADER in data:
         found += [Hit(*match.span(1), "private-key") for match in _PEM.finditer(data)]
-    if b"@" in data and b"://" in data:
-        found += [Hit(*match.span(1), "url-password") for match in _PASSWORD.finditer(data)]
+    found += passwords(data)
     kept: list[Hit] = []
     for hit in sorted(found):
         if not kept or hit.start >= kept[-1].end:
             kept.append(hit)
     return kept
+
+
+def passwords(data: bytes) -> list[Hit]:
+    """Of the keys in `data` those that need no stretch: the passwords in URLs."""
+    if b"@" not in data or b"://" not in data:
+        return []
+    return [Hit(*match.span(1), "url-password") for match in _PASSWORD.finditer(data)]
 
 
 def _within(data: bytes, start: int, end: int) -> Iterator[Hit]:
@@ -141,18 +172,20 @@ def _within(data: bytes, start: int, end: int) -> Iterator[Hit]:
 
 
 def _stretches(data: bytes) -> list[tuple[int, int]]:
-    """Where a key may stand: around each long unbroken word."""
-    classes = data.translate(_CLASS)
+    """Where a key may stand: around each long unbroken word that begins like one, or has its name before it."""
     places: list[tuple[int, int]] = []
-    at = classes.find(_STRETCH)
-    while at >= 0:
-        end = classes.find(b" ", at)
-        end = len(data) if end < 0 else end
+    begins: dict[bytes, bool] = {}  # in JSON the same words come again and again
+    for at, end in STRETCHES.spans(data):
         start = max(0, at - _BACK)
+        if start > 0 and _NAME.search(data[at - _NEAR : at].lower()) is None:
+            word = data[at - CONTEXT : end]
+            if (known := begins.get(word)) is None:
+                known = begins[word] = _BEGINS.search(word) is not None
+            if not known:
+                continue
         if places and start <= places[-1][1]:
             start = places.pop()[0]
         places.append((start, min(len(data), end + _AHEAD)))
-        at = classes.find(_STRETCH, end)
     return places
 
 
@@ -160,7 +193,7 @@ def undecided(data: bytes) -> int:
     """The first place in `data` where a key may begin whose end is still to come; else its length."""
     tail = data[-LONGEST:]
     places = [len(tail)]
-    word = len(tail.translate(_CLASS).rstrip(b"w"))  # where the unbroken word at the end begins
+    word = STRETCHES.last(tail)  # where the unbroken word at the end begins
     first = max(0, word - _BACK, len(tail) - _OPEN_WORD)
     if first == 0 and _OPEN.match(tail):
         places.append(0)
@@ -168,13 +201,14 @@ def undecided(data: bytes) -> int:
         if begun.end() >= word or _OPEN.match(tail, begun.end()):
             places.append(begun.end())
             break
-    ending = tail[-_LONGEST_PREFIX:].lower()
-    places += [
-        len(tail) - size
-        for size in range(1, len(ending) + 1)
-        if ending[-size:] in _PREFIXES and _ENDS_AT_BOUNDARY.search(tail[-size - CONTEXT : -size])
-    ]
-    places += [len(tail) - size for mark in _MARKS for size in range(1, len(mark)) if tail.endswith(mark[:size])]
+    if tail[-1:] in _LAST:
+        ending = tail[-_LONGEST_PREFIX:].lower()
+        places += [
+            len(tail) - size
+            for size in range(1, len(ending) + 1)
+            if ending[-size:] in _PREFIXES and _ENDS_AT_BOUNDARY.search(tail[-size - CONTEXT : -size])
+        ]
+        places += [len(tail) - size for mark in _MARKS for size in range(1, len(mark)) if tail.endswith(mark[:size])]
     begin = tail.rfind(_HEADER)
     if begin >= 0 and _OPEN_PEM.match(tail, begin):
         places.append(begin)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from worldline.errors import SecretFound, SecretRefused, UsageError
 from worldline.store.secrets import shapes
-from worldline.store.secrets.forms import all_forms, forms
+from worldline.store.secrets.forms import SHORTEST, all_forms, forms
 from worldline.store.secrets.scanner import Scanner
 
 __all__ = ["MARKER", "MIN_LENGTH", "Span", "Vault", "Window", "forms", "marker"]
@@ -76,14 +76,24 @@ class Vault:
         self._scanner = _scanner(tuple((secrets or {}).items()))
         self._shapes = key_shapes
         self.active = bool(secrets) or key_shapes  # whether there is anything to look for
+        self._stretches = shapes.STRETCHES if key_shapes else None
+        if secrets:
+            self._stretches = self._scanner.stretches and self._scanner.stretches.merged(self._stretches)
 
     def finds(self, data: bytes) -> bool:
         """Whether there may be a secret in `data`; nothing is counted or stopped. Memory stays near one part's."""
+        if len(data) <= _PART:
+            return self._finds(data)
         overlap = shapes.LONGEST + 3 * self._scanner.longest
         starts = range(0, max(1, len(data) - overlap), _PART)
         return any(self._finds(data[at : at + _PART + overlap] if len(starts) > 1 else data) for at in starts)
 
     def _finds(self, part: bytes) -> bool:
+        if len(part) < SHORTEST or not self.active:
+            return False
+        if self._stretches is not None and not self._stretches.any(part):
+            broken = self._scanner.parted(part) and self._scanner.finds(part)
+            return broken or (self._shapes and bool(shapes.passwords(part)))
         return self._scanner.finds(part) or (self._shapes and bool(shapes.hits(part)))
 
     def finds_in_base64(self, text: memoryview) -> bool:
