@@ -116,3 +116,23 @@ def test_under_stop_a_secret_is_met_with_the_piece_in_which_it_comes(tmp_path: P
     with pytest.raises(SecretFound):
         live.chunk(b"it is " + SECRET.encode() + b".")
     recorder.close()
+
+
+def test_a_silent_provider_s_piece_is_written_when_its_row_is_due(tmp_path: Path, clock: Clock) -> None:
+    recorder, boundary = recorder_in(tmp_path, secrets={"KEY": SECRET})
+    live = boundary.begin(decision())
+    clock.passes(20)
+    live.chunk(b"first;")
+    live.due()
+    assert rows(recorder) == []
+    clock.passes(80)
+    live.due()
+    assert [row["body"] for row in rows(recorder)] == ["first;"]
+    clock.passes(500)
+    live.due()
+    assert len(rows(recorder)) == 1, "nothing came since"
+    live.chunk(SECRET[:9].encode())
+    live.due()
+    assert len(rows(recorder)) == 1, "what may become a secret is held back, however long"
+    live.finish({"status": 200, "headers": []})
+    recorder.close()

@@ -121,6 +121,24 @@ async def test_an_sdk_gets_each_event_while_the_provider_still_waits() -> None:
     assert said == ["one", "two"]
 
 
+async def test_what_came_is_on_record_while_the_provider_is_silent() -> None:
+    on_record = asyncio.Event()
+
+    async def script(provider: Raw) -> None:
+        await provider.take_request()
+        await provider.send(CHUNKED_HEAD + chunked(ONE, end=False))
+        await on_record.wait()
+        await provider.send(chunked(TWO, DONE))
+
+    async with asyncio.timeout(LIMIT), recorded_from(script) as wire, asked(wire) as client:
+        await client.take_head()
+        assert await client.take_chunk() == ONE
+        while not any(row.name == "decision/chunk" for row in Recording(wire.session.recorder.attempt).events()):
+            await asyncio.sleep(0.01)
+        on_record.set()
+        assert await client.take_chunks() == [TWO, DONE]
+
+
 def stream_until_it_breaks(wire: Wire) -> tuple[list[dict[str, Any]], str]:
     events: list[dict[str, Any]] = []
     with wire.openai() as client, pytest.raises(Exception) as broken:

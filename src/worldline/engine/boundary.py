@@ -152,6 +152,13 @@ class Live(ABC):
         """A piece of a streamed body came. Never blocks on the disk."""
 
     @abstractmethod
+    def due(self) -> None:
+        """Some time passed; whoever carries a stream may say so about ten times a second, also while nothing comes.
+
+        What came before is then on disk, however long the other side is silent. Never blocks on the disk.
+        """
+
+    @abstractmethod
     def finish(self, data: Mapping[str, Any], result: Content | None = None) -> None:
         """The answer is whole. `data` goes into the finished row."""
 
@@ -242,6 +249,11 @@ class LiveCall(Live):
         """Record a piece of the body."""
         assert self._body is not None, "only decisions stream"
         self._body.feed(data, ends_chunk)
+
+    def due(self) -> None:
+        """Write what came of the body and waits."""
+        if self._body is not None:
+            self._body.due()
 
     def finish(self, data: Mapping[str, Any], result: Content | None = None) -> None:
         """Write the finished row."""

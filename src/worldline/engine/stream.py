@@ -76,11 +76,20 @@ class BodyRecorder:
         self._waiting.append((data, now if ends_chunk else None))
         self._waiting_bytes += len(data)
         if self._is_due(now, self._waiting_bytes, len(self._waiting)) or self._at_once:
-            self._look_into()
-            if self._withheld is not None:
-                self._last_row = now
-            elif self._pending and self._is_due(now, 0, 0):
-                self._write(now)
+            self._advance(now)
+
+    def due(self) -> None:
+        """Time passed in which nothing came: what waits is written where its row is due."""
+        now = max(clock.monotonic_ns(), self._now)
+        if (self._waiting or self._pending) and not self._closed and self._is_due(now, 0, 0):
+            self._advance(now)
+
+    def _advance(self, now: int) -> None:
+        self._look_into()
+        if self._withheld is not None:
+            self._last_row = now
+        elif self._pending and self._is_due(now, 0, 0):
+            self._write(now)
 
     def _is_due(self, now: int, more: int, pieces: int) -> bool:
         """Whether a row is, with so many bytes and pieces more."""

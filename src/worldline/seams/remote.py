@@ -133,6 +133,9 @@ class RemoteLive(Live):
         packed = base64.b64encode(data).decode("ascii")
         self._boundary.ask("chunk", {"call": self.call, "data": packed, "ends_chunk": ends_chunk})
 
+    def due(self) -> None:
+        """Nothing to do: the pieces that are with the recorder already are written with the next one, or the end."""
+
     def finish(self, data: Mapping[str, Any], result: Content | None = None) -> None:
         """Record the answer."""
         self._boundary.ask("finish", {"call": self.call, "data": dict(data), "result": pack_content(result)})

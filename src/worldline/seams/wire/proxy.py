@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -40,6 +41,7 @@ from worldline.seams.wire.upstream import Answer, Upstream
 HOST = "127.0.0.1"
 DRAIN_BYTES = 32 << 20
 DRAIN_SECONDS = 30.0
+QUIET_SECONDS = 0.1
 
 
 class Proxy:
@@ -209,10 +211,13 @@ class _Tee:
             shown = with_header(shown, "Location", self._place + self._redirect)
         await self._to_client(self._reply.start(msgspec.structs.replace(head, headers=shown)), -1)
         broken: UpstreamError | None = None
+        self._quiet()
         try:
             await self._pieces()
         except UpstreamError as error:
             broken = error
+        finally:
+            self._timer.cancel()
         self._finish(broken)
         if self._client_at is None and broken is not None:
             self._reply.abort()
@@ -236,6 +241,12 @@ class _Tee:
                 if drained > DRAIN_BYTES or clock.monotonic_ns() > deadline:
                     raise UpstreamError("not drained to its end", kind="broken", host="", port=0)
             index += len(pieces)
+
+    def _quiet(self) -> None:
+        """The provider may be silent for minutes; what it said before is on record all the same."""
+        self._timer = asyncio.get_running_loop().call_later(QUIET_SECONDS, self._quiet)
+        with suppress(WorldlineError):  # such a recorder raises again, at the next piece or the end
+            self._live.due()
 
     def _at_its_end(self, size: int) -> None:
         """A body of known length ends with its last byte: its row is written before the client can go on."""
