@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -173,3 +174,18 @@ def assert_each_element_is_stored_once(run: Run) -> None:
             stored.update(recording.content(text) for text in texts if not (isinstance(text, dict) and "$e" in text))
     assert set(stored) == run.elements | {run.template}
     assert max(stored.values()) == 1
+
+
+def test_what_is_remembered_of_calls_does_not_grow_with_their_number(tmp_path: Path) -> None:
+    recorder, _ = recorder_in(tmp_path)
+    tracemalloc.start()
+    try:
+        for number in range(20_000):
+            recorder.next_call(f"{number:032x}")
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(20_000, 60_000):
+            recorder.next_call(f"{number:032x}")
+        assert tracemalloc.get_traced_memory()[0] - before < 1_000_000
+    finally:
+        tracemalloc.stop()
+    recorder.close()

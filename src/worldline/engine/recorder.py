@@ -133,8 +133,13 @@ class Recorder:
         with self._lock:
             self._calls += 1
             identifier = f"c{self._calls - 1}"
-            self._harmless |= {identifier, key}
+            self._remember(identifier, key)
             return identifier
+
+    def _remember(self, *harmless: str) -> None:
+        if len(self._harmless) >= _KNOWN:
+            self._harmless.clear()
+        self._harmless.update(harmless)
 
     def append(
         self,
@@ -186,9 +191,7 @@ class Recorder:
         if len(value) > LONGEST_NAME or not values.is_text(value):
             raise values.refusal(f"a {key} of {len(value):,} characters, or one that is no text,", f"$.{key}")
         if redacted == value:
-            if len(self._harmless) >= _KNOWN:
-                self._harmless.clear()
-            self._harmless.add(value)
+            self._remember(value)
         return redacted
 
     def _encode(self, data: Mapping[str, Any]) -> bytes:
