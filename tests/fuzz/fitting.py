@@ -7,15 +7,12 @@ parts are cut at `PART`, which is followed by one byte that says which part begi
 from __future__ import annotations
 
 import hashlib
-import re
 import zlib
 from typing import Any
 
 import msgspec
 
 from tests.store import hostile
-from worldline.model import events
-from worldline.model.merkle import Merkle
 from worldline.store.bundle import container
 from worldline.store.bundle.container import DECISIONS, EVENTS, EXPIRY, INDEX, MANIFEST, STORED, TIER_KEY, Entry
 
@@ -25,25 +22,6 @@ SNAPSHOT = "snapshots/ckpt_01m8n2b6nq1p4dyst3n7svde6k/meta.json"
 THUMB = f"thumbs/{'0' * 64}.webp"
 PARTS = (MANIFEST, EVENTS, INDEX, EXPIRY, TIER_KEY, DECISIONS, SNAPSHOT, THUMB, "json", "txt", "png")
 """What a part may be; the last three are contents of such a type, which get their names from their bytes."""
-_SYNC = re.compile(rb'"sync":\[(\d{1,9}),"[0-9a-f]{16}"\]')
-
-
-def chained(bodies: list[bytes]) -> tuple[bytes, dict[str, Any]]:
-    """The rows of these bodies, each with the hash and the sync mark that it must have, and what the seal says then."""
-    head, fold, lines, starts = events.GENESIS, Merkle(), [], [b""]
-    for body in bodies:
-        mark = _SYNC.search(body)
-        if mark is not None and int(mark[1]) < len(starts):
-            body = body.replace(mark[0], b'"sync":[%b,"%b"]' % (mark[1], starts[int(mark[1])]), 1)
-        leaf = events.leaf(body)
-        head = events.link(head, leaf)
-        fold.add(leaf)
-        starts.append(head.hex()[:16].encode())
-        lines.append(events.line(body, head))
-    log = b"".join(lines)
-    header = lines[0][-67:-3].decode() if lines else "0" * 64
-    facts = {"rows": len(lines), "bytes": len(log), "head": head.hex(), "root": fold.root().hex(), "header": header}
-    return log, facts | {"genesis": header}
 
 
 def bodies(data: bytes) -> list[bytes]:
@@ -83,7 +61,7 @@ def bundle(data: bytes) -> bytes:
     for name, content in sorted(parts(data), key=lambda part: part[0] == MANIFEST):
         method = STORED
         if name == EVENTS:
-            content, facts = chained(bodies(content))
+            content, facts = hostile.chained(bodies(content))
             facts["chunks"] = [["000000.jsonl", facts["bytes"], hashlib.sha256(content).hexdigest()]]
         elif name == MANIFEST:
             content = sealed(content, **facts)

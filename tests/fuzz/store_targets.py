@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tests.fuzz import fitting
+from tests.store import hostile
 from worldline.engine.export import EXPORTS
 from worldline.engine.replay import inspect
 from worldline.engine.steps import steps
@@ -58,7 +59,7 @@ def rows(data: bytes) -> None:
     """The row reader. What it gives out stands there, in order; what it reports has a place; nothing is in both."""
     mode, text = data[:1], data[1:]
     if mode == fitting.FITTED:
-        text = fitting.chained(fitting.bodies(text))[0]
+        text = hostile.chained(fitting.bodies(text))[0]
     reader, at, last = RowReader([File(text)]), 0, -1
     for event in reader:
         found = reader.at[1]
@@ -75,7 +76,7 @@ def rows(data: bytes) -> None:
 
 def log(data: bytes) -> None:
     """An attempt whose log chains: whatever its rows say, it opens, and only errors of ours come out."""
-    text, _ = fitting.chained(fitting.bodies(data))
+    text, _ = hostile.chained(fitting.bodies(data))
     attempt = folder() / "run_01m8nb1ch82e7e9magm5cvjp2h" / layout.ATTEMPTS / "ainst_01m8nb1ch8v1g1yfephg03rg8q"
     (attempt / layout.CHUNKS).mkdir(parents=True, exist_ok=True)
     (attempt / layout.CHUNKS / layout.chunk_name(0)).write_bytes(text)

@@ -120,8 +120,8 @@ def sealed_line(fields: Any) -> bytes:
     return before + b',"seal":"' + seal_digest(before).encode() + b'"}\n'
 
 
-def rechained(attempt: Path, bodies: Iterable[bytes], /, **facts: Any) -> None:
-    """Write a sealed attempt's log anew, of the bodies of its rows: hashes, sync marks, manifest and seal follow."""
+def chained(bodies: Iterable[bytes]) -> tuple[bytes, dict[str, Any]]:
+    """The rows of these bodies, each with the hash and the sync mark that it must have, and what the seal says then."""
     head, fold, lines, starts = events.GENESIS, Merkle(), [], [b""]
     for body in bodies:
         mark = _SYNC.search(body)
@@ -132,16 +132,22 @@ def rechained(attempt: Path, bodies: Iterable[bytes], /, **facts: Any) -> None:
         fold.add(leaf)
         starts.append(head.hex()[:16].encode())
         lines.append(events.line(body, head))
-    written = b"".join(lines)
+    log = b"".join(lines)
+    header = lines[0][-67:-3].decode() if lines else "0" * 64
+    facts = {"rows": len(lines), "bytes": len(log), "head": head.hex(), "root": fold.root().hex(), "header": header}
+    return log, facts | {"genesis": header}
+
+
+def rechained(attempt: Path, bodies: Iterable[bytes], /, **facts: Any) -> None:
+    """Write a sealed attempt's log anew, of the bodies of its rows: hashes, sync marks, manifest and seal follow."""
+    written, said = chained(bodies)
     first, *others = sorted((attempt / layout.CHUNKS).iterdir())
     for path in others:
         path.unlink()
     replace(first, written)
     fields = json.loads((attempt / layout.MANIFEST).read_bytes())
     del fields["seal"]
-    header = json.loads(lines[0])["h"]
-    fields |= {"rows": len(lines), "bytes": len(written), "head": head.hex(), "root": fold.root().hex()}
-    fields |= {"header": header, "genesis": header, "chunks": [[first.name, len(written), layout.sha256_of(first)]]}
+    fields |= said | {"chunks": [[first.name, len(written), layout.sha256_of(first)]]}
     line = sealed_line(fields | facts)
     replace(attempt / layout.STAGED, line)
     replace(attempt / layout.MANIFEST, line)

@@ -145,7 +145,23 @@ def link(before: bytes, row_leaf: bytes) -> bytes:
 
 def line(row_body: bytes, h: bytes) -> bytes:
     """The whole line, LF included."""
-    return b'%b,"h":"%b"}\n' % (row_body, hexlify(h))
+    return row_body + suffix(h)
+
+
+def suffix(h: bytes) -> bytes:
+    """The end of a line whose row has the hash `h`: its last `SUFFIX` bytes."""
+    return b',"h":"%b"}\n' % hexlify(h)
+
+
+def carried(raw: bytes) -> bytes | None:
+    """The hash that a line says it has, true or not; None where it says none."""
+    digest = raw[-SUFFIX + 6 : -3]
+    if raw[-SUFFIX : -SUFFIX + 6] == b',"h":"' and raw[-3:] == b'"}\n':
+        try:
+            return bytes.fromhex(digest.decode("ascii"))
+        except (UnicodeDecodeError, ValueError):
+            return None
+    return None
 
 
 def read(raw: bytes) -> Event:

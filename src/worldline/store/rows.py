@@ -7,8 +7,6 @@ rest of the story. Behind a hole the first row cannot be checked against its nei
 
 from __future__ import annotations
 
-import hashlib
-from binascii import hexlify
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, Literal, NamedTuple, Protocol
@@ -22,7 +20,6 @@ _LONGEST = 2 * events.MAX_ROW  # a cut row and the good one behind it
 _HEADS = 8  # how many damaged lines back a row may still link to
 _SYNCED = 65_536  # how many rows back a `sync` mark is still compared
 _START = b'{"seq":'
-_SUFFIX, _sha256 = events.SUFFIX, hashlib.sha256  # at hand where every row passes
 _BUFFERED = 256 << 10  # bytes that are read from a file at once
 
 
@@ -96,9 +93,9 @@ class RowReader:
 
         What `_read` finds of such a line, at a third of the time: it looks at no line around it.
         """
-        leaf = _sha256(b"\x00" + raw[:-_SUFFIX]).digest()
-        head = _sha256(b"\x02" + self.head + leaf).digest()
-        if raw[-_SUFFIX:] != b',"h":"' + hexlify(head) + b'"}\n':
+        leaf = events.leaf(raw[: -events.SUFFIX])
+        head = events.link(self.head, leaf)
+        if raw[-events.SUFFIX :] != events.suffix(head):
             return None
         try:
             event = events.read_hashed(raw)
@@ -183,7 +180,7 @@ class RowReader:
         else:
             kind, detail = "malformed", error
         self._damaged(line, kind, detail, self.seq + self._unread)
-        carried = _carried(line.raw)
+        carried = events.carried(line.raw)
         self._hole = carried is None
         if carried is not None:  # what it says its hash is, and what it is if only that text was damaged
             self._remember(events.link(self._heads[-1], events.leaf(line.raw[: -events.SUFFIX])), carried)
@@ -262,13 +259,3 @@ def _seq(line: _Line | None) -> int | None:
         return None if line is None else events.read(line.raw).seq
     except ValueError:
         return None
-
-
-def _carried(raw: bytes) -> bytes | None:
-    digest = raw[-events.SUFFIX + 6 : -3]
-    if raw[-events.SUFFIX : -events.SUFFIX + 6] == b',"h":"' and raw[-3:] == b'"}\n':
-        try:
-            return bytes.fromhex(digest.decode("ascii"))
-        except (UnicodeDecodeError, ValueError):
-            return None
-    return None

@@ -165,12 +165,10 @@ class _Search:
 
 def _carried(line: bytes) -> bytes:
     """The hash at the end of a line. Raises `_NotWhole`."""
-    if line[-events.SUFFIX : -events.SUFFIX + 6] != b',"h":"' or line[-3:] != b'"}\n':
+    h = events.carried(line)
+    if h is None:
         raise _NotWhole
-    try:
-        return bytes.fromhex(line[-events.SUFFIX + 6 : -3].decode("ascii"))
-    except ValueError:
-        raise _NotWhole from None
+    return h
 
 
 def _check(line: bytes, before: bytes) -> Event:
