@@ -10,7 +10,7 @@ MUTANTS ?=
 LOCK := $(UV) pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-header --quiet --upgrade
 
-.PHONY: demo test soak mutants fuzz check lint format docs bench lock clean
+.PHONY: demo test soak mutants fuzz check lint format docs bench bench-panel viewer panel lock clean
 
 demo: .venv/ready   ## a minute's tour: record, replay, fork
 	@$(BIN)/python examples/demo.py
@@ -41,6 +41,17 @@ docs: .venv/ready   ## regenerate the generated pages
 bench: .venv-bench/ready ## the figures of the documentation, measured here (BENCH=--quick, --only NAME, --write ...)
 	@.venv-bench/bin/python -m benchmarks $(BENCH)
 
+bench-panel: .venv/ready ## the panel against its budgets, in Chromium (BENCH=--quick, --write)
+	@$(BIN)/python -m benchmarks.panel $(BENCH)
+
+viewer: viewer/node_modules/ready ## build the panel's page anew (needs node)
+	@npm --prefix viewer run --silent build
+
+panel: viewer/node_modules/ready  ## check the panel: types, tests, and that the committed page is what its sources make
+	@npm --prefix viewer run --silent types
+	@npm --prefix viewer run --silent test
+	@npm --prefix viewer run --silent check
+
 lock:               ## resolve the lock files anew (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock: uv not found: install it, or say UV=/path/to/uv" >&2; exit 1; }
 	@$(LOCK) --all-extras --group dev --output-file requirements/dev.txt
@@ -49,7 +60,7 @@ lock:               ## resolve the lock files anew (needs uv)
 	@$(LOCK) --constraints requirements/dev.txt --group fuzz --output-file requirements/fuzz.txt
 
 clean:              ## remove what these targets made
-	@rm -rf .venv .venv-bench .venv-fuzz .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+	@rm -rf viewer/node_modules .venv .venv-bench .venv-fuzz .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --require-hashes: only the bytes that were locked. The project itself is linked in (editable), built by the locked back end.
@@ -73,4 +84,10 @@ clean:              ## remove what these targets made
 	@PIP_USER=0 .venv-$*/bin/python -m pip --disable-pip-version-check --quiet --no-input install --no-deps \
 		--no-build-isolation --editable .
 	@.venv-$*/bin/python -m checks.licences requirements/$*.txt
+	@touch $@
+
+viewer/node_modules/ready: viewer/package-lock.json
+	@command -v npm >/dev/null || { echo "make: npm not found: install node 20.19 or newer" >&2; exit 1; }
+	@echo "installing into viewer/node_modules (once)"
+	@npm --prefix viewer ci --silent --no-audit --no-fund
 	@touch $@

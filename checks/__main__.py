@@ -11,7 +11,7 @@ import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
-from checks import ROOT, Verdict, cli_reference, files, licences, links, names, sizes, third_party
+from checks import ROOT, Verdict, cli_reference, files, licences, links, names, panel, sizes, third_party
 
 
 def tool(name: str, *arguments: str) -> Callable[[], Verdict]:
@@ -37,6 +37,8 @@ CHECKS: dict[str, Callable[[], Verdict]] = {
     "links": links.check,
     "files": files.check,
     "licences": licences.check,
+    "viewer-licences": licences.check_viewer,
+    "panel": panel.check,
 }
 
 

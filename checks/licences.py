@@ -1,10 +1,11 @@
-"""Every locked dependency has a licence that fits ours, read from its installed metadata.
+"""Every locked dependency has a licence that fits ours: Python's by its installed metadata, the viewer's by its lock.
 
 `python -m checks.licences LOCK` checks another lock file, in the environment into which it was installed.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from importlib import metadata
@@ -69,6 +70,21 @@ def check(lock: Path = ROOT / "requirements" / "dev.txt") -> Verdict:
             problems.append(f"{package} states no licence")
         problems += [f"{package} has the licence {name!r}" for name in stated if name not in ALLOWED]
     return Verdict(f"{len(packages)} packages", problems)
+
+
+def check_viewer(lock: Path = ROOT / "viewer" / "package-lock.json") -> Verdict:
+    """Look up every package that the viewer is built from, or tested with; the lock file of npm states licences."""
+    locked = json.loads(lock.read_text(encoding="utf-8"))["packages"]
+    stated = {
+        path.rpartition("node_modules/")[2]: facts.get("license", "none") for path, facts in locked.items() if path
+    }
+    problems = [
+        f"{package} has the licence {name!r}"
+        for package, names in stated.items()
+        for name in choice(names)
+        if name not in ALLOWED
+    ]
+    return Verdict(f"{len(stated)} packages", problems)
 
 
 def stated_licences(package: str) -> list[str]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from checks import ROOT, SOURCE, Verdict
 
+VIEWER = ROOT / "viewer" / "src"
+
 ASKED = 400
 REFUSED = 600
 
 
 def check() -> Verdict:
-    """Count the lines of every Python file of the package."""
+    """Count the lines of every Python file of the package, and of every source of the viewer."""
     problems, warnings = [], []
-    paths = sorted(SOURCE.rglob("*.py"))
+    paths = [*sorted(SOURCE.rglob("*.py")), *sorted(path for path in VIEWER.rglob("*") if path.is_file())]
     for path in paths:
         lines = len(path.read_text(encoding="utf-8").splitlines())
         if lines > REFUSED:

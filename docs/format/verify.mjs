@@ -4,21 +4,20 @@ import { createHash, createHmac } from "node:crypto";
 import { lstatSync, readFileSync, readdirSync } from "node:fs";
 import { crc32, inflateRawSync } from "node:zlib";
 const FORMATS = ["worldline/0", "worldline/1"], CONTAINERS = ["worldline-container/0", "worldline-container/1"];
-const ORDER = [/^events/, /^snapshots/, /^(resources|thumbs)/, /^restricted/, /^(decisions|network)/, /^expiry/, /^index/, /^manifest/, /^container/];
-const place = (name) => `${ORDER.findIndex((known) => known.test(name))}${ORDER[2].test(name) ? name.replace(/^\w+\//, "").slice(0, 64) + name : ""}`;
+const NOTES = ["annotations.jsonl", "audit.jsonl"], FIRST = "events snapshots resources|thumbs restricted decisions|network media";
+const ORDER = `${FIRST} expiry index manifest annotations audit container`.split(" ").map((names) => new RegExp(`^(${names})`));
+const place = (name) => `${"abcdefghijkl"[ORDER.findIndex((known) => known.test(name))]}${ORDER[2].test(name) ? name.replace(/^\w+\//, "").slice(0, 64) + name : ""}`;
 const WORST = ["ok", "packed", "withheld", "expired", "derived", "unsealed", "failed", "missing"], ALL = 0xffffffff;
-const NAME = /^((manifest|index|container)\.json|[a-z]+\.jsonl|restricted\/key|(resources|thumbs|snapshots)\/[\w-]+(\.[a-z]+|\/meta\.json))$/;
+const NAME = /^((manifest|index|container)\.json|[a-z]+\.jsonl|restricted\/key|(resources|thumbs|snapshots|media)\/[\w-]+(\.[a-z]+4?|\.kf\.json|\/meta\.json))$/;
 const REMOVAL = /^{"seq":(\d+),"at":(\d+),"seal":"(\w+)","name":"(\w+)","tier":"(\w+)","size":(\d+),"retention":(\d+),"deadline":(\d+),"h":/;
-const none = Buffer.alloc(0), tag = (number) => Buffer.from([number]), hex = (data) => data.toString("hex"), sha = (...parts) => parts.reduce((hash, part) => hash.update(part), createHash("sha256")).digest();
+const none = Buffer.alloc(0), kindOf = (row) => `${row?.kind}/${row?.src}`, tag = (number) => Buffer.from([number]), hex = (data) => data.toString("hex"), sha = (...parts) => parts.reduce((hash, part) => hash.update(part), createHash("sha256")).digest();
 const is = (data, size, digest) => data.length === size && hex(sha(data)) === digest, need = (holds, why) => { if (!holds) throw new Error(why); };
 const attempt = (action, failed = () => null) => { try { return action(); } catch (error) { return failed(error); } };
-const parse = (data) => JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(data));
-const text = (value) => typeof value === "string", isHash = (value) => text(value) && /^[0-9a-f]{64}$/.test(value);
-const whole = (...values) => values.every((n) => Number.isSafeInteger(n) && n >= 0), object = (value) => ({}).toString.call(value) === "[object Object]";
-const ascends = (table) => table.every((row, at) => Array.isArray(row) && (at === 0 || table[at - 1][0] < row[0]));
+const parse = (data) => JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(data)), text = (value) => typeof value === "string";
+const isHash = (value) => text(value) && /^[0-9a-f]{64}$/.test(value), whole = (...values) => values.every((n) => Number.isSafeInteger(n) && n >= 0);
+const object = (value) => ({}).toString.call(value) === "[object Object]", ascends = (table) => table.every((row, at) => Array.isArray(row) && (at === 0 || table[at - 1][0] < row[0]));
 const named = (value) => (text(value?.$blob?.name) ? [value.$blob] : value instanceof Object ? Object.values(value).flatMap(named) : []);
 const le = (sizes, ...values) => Buffer.concat(values.map((n, at) => Buffer.from(BigUint64Array.of(BigInt(n)).buffer).subarray(0, sizes[at])));
-
 function unsealed(line, mark, first) { // the object without its own digest, which is over `first` and the bytes before
   const end = Math.max(line.length - mark.length - 66, 0), before = line.subarray(0, end);
   need(line.toString("latin1", end) === `${mark}${hex(sha(tag(first), before))}"}`, `${mark} does not fit`);
@@ -30,8 +29,8 @@ function readManifest(line) { // fails where it cannot be believed
   need([m.head, m.root, m.header, sha256].every(isHash) && text(publish) && whole(size, m.rows - 1) && Array.isArray(m.masks), "its facts");
   need(/^[^/\\\0.][^/\\\0]*\.json$/.test(name) && (m.torn === null || (whole(m.torn.size) && isHash(m.torn.sha256))), "its files");
   need(ascends(m.chunks) && m.chunks.reduce((sum, chunk) => sum + chunk[1], 0) === m.bytes && ascends(m.blobs), "its tables");
-  need(m.chunks.every((c) => c.length === 3 && /^[0-9]{6,}\.jsonl$/.test(c[0]) && whole(c[1]) && isHash(c[2])), "its chunks");
-  need(m.blobs.every((b) => b.length === 5 && isHash(b[0]) && whole(b[1]) && b.slice(2).every(text)), "its contents");
+  const chunk = (c) => c.length === 3 && /^[0-9]{6,}\.jsonl$/.test(c[0]) && whole(c[1]) && isHash(c[2]);
+  need(m.chunks.every(chunk) && m.blobs.every((b) => b.length === 5 && isHash(b[0]) && whole(b[1]) && b.slice(2).every(text)), "its rows");
   m.sealed_at = BigInt(line.toString("latin1").match(/"sealed_at":(\d+)/)[1]); // a number would be rounded
   return { ...m, contents: m.blobs.map(([name, size, , tier]) => ({ name, size, tier })), seal: line.toString("latin1").slice(-67, -3) };
 }
@@ -53,12 +52,18 @@ function readRows(log, m, say) { // chain, seq and sync marks, then what the sea
     peaks.push(leaf), heads.push(h);
   }
   const [header, last] = [rows[0], rows.at(-1)], root = peaks.length && hex(peaks.reduceRight((right, left) => sha(tag(1), left, right)));
-  if (`${header?.kind}/${header?.src}` !== "meta/header") say("structure", "row 0 is no header");
+  if (kindOf(header) !== "meta/header") say("structure", "row 0 is no header");
   else need(FORMATS.includes(header.data.format), `the format ${header.data.format}`);
   for (const [name, found] of Object.entries({ rows: heads.length, head: heads.at(-1), root, header: header?.h, bytes: log.length }))
     if (m && m[name] !== found) say("structure", `${name}: the seal says ${m[name]}`);
-  if (m && `${last?.kind}/${last?.src}` !== "meta/end") say("structure", "the last row is not meta/end");
+  if (m && kindOf(last) !== "meta/end") say("structure", "the last row is not meta/end");
   return { header: header?.data, references: named(rows.map((row) => row.data)) };
+}
+function readNotes(m, say, load) { // what people wrote beside it: lines that chain, of this attempt and its rows
+  for (const name of NOTES) for (const [index, { line, fits }] of [...chained(load(name))].entries()) {
+    const { n, attempt: whose, seq = 0 } = attempt(() => parse(line)) ?? {}, due = !m || (whose === m.attempt && whole(seq) && seq < m.rows);
+    if (!fits || n !== index || !due) say("structure", `${name}: line ${index} is not what the chain needs there`);
+  }
 }
 function readContents(contents, m, records, key, load, say, gone = new Set()) { // `load` gives bytes, null for broken, nothing
   for (const [index, { line, fits }] of [...chained(records)].entries()) {
@@ -83,21 +88,20 @@ function verifyDirectory(path, say) {
   const log = [...names.filter((name) => /^chunks\/[^/]+\.jsonl$/.test(name)).sort(), "tail.jsonl"].map((name) => read(name)), key = read(keyed);
   const load = (blob) => (!has(place(blob)) ? undefined : blob.tier === "restricted" && key.length !== 32 ? "missing" : read(place(blob)));
   const { header, references } = readRows(Buffer.concat(log), m, say);
-  readContents([...(m?.contents ?? []), ...references], m, read("expiry.jsonl"), key, load, say);
+  readContents([...(m?.contents ?? []), ...references], m, read("expiry.jsonl"), key, load, say), readNotes(m, say, (name) => read(name));
   if (!m) return say("publication", "it is not sealed", "unsealed");
   const { name, size, sha256, publish } = m.result, due = m.chunks.map((chunk) => ["structure", `chunks/${chunk[0]}`, ...chunk.slice(1)]);
   if (m.torn) due.push(["structure", "tail.torn", m.torn.size, m.torn.sha256]);
   for (const result of ["result.json", `../../../${name}`].slice(0, publish === "none" ? 1 : 2)) due.push(["publication", result, size, sha256]);
   for (const [question, name, ...bytes] of due) if (!is(read(name, tag(0)), ...bytes)) say(question, `${name}: not what was sealed`);
-  const known = ["lock", "open.json", "manifest.json", "manifest.staged.json", "expiry.jsonl", ...due.map((row) => row[1]), ...m.contents.map(place)];
+  const known = ["lock", "open.json", "manifest.json", "manifest.staged.json", "expiry.jsonl", ...NOTES, ...due.map((row) => row[1]), ...m.contents.map(place)];
   if (m.contents.some((content) => content.tier === "restricted")) known.push(keyed);
   const odd = (name) => (kind(name).isDirectory() ? !/^(chunks|blobs(\/\w+){0,2})$/.test(name) : !known.includes(name) || !has(name));
   for (const name of names.filter(odd)) say("structure", `${name}: not of this recording`);
   const open = Object.fromEntries(["format", "session", "run", "attempt", "pid"].map((name) => [name, header?.[name] ?? null]));
-  for (const [name, bytes] of [["lock", ""], ["open.json", `${JSON.stringify(open)}\n`]])
-    if (has(name) && read(name).toString() !== bytes) say("structure", `${name}: not what the header says`);
-  const state = m.derived_from ? "derived" : publish === "none" ? "withheld" : "ok", staged = read("manifest.staged.json").equals(line);
-  say("publication", staged ? "" : "not the manifest that was staged", staged ? state : "failed");
+  for (const [name, bytes] of [["lock", ""], ["open.json", `${JSON.stringify(open)}\n`]]) if (has(name) && read(name).toString() !== bytes) say("structure", `${name}: not what the header says`);
+  say("publication", "", m.derived_from ? "derived" : publish === "none" ? "withheld" : "ok");
+  if (!read("manifest.staged.json").equals(line)) say("publication", "not the manifest that was staged", "failed");
 }
 function verifyBundle(path, say, begins = 0) {
   const file = readFileSync(path), end = file.length - 98, kept = new Map(), directory = [], here = new Map();
@@ -132,18 +136,14 @@ function verifyBundle(path, say, begins = 0) {
   if (m && (seal !== m.seal || strange)) say("structure", "another seal, contents that were not sealed, or left out without need");
   if ([...here.keys()].some((name) => !tiers.has(name))) say("evidence", "a content that was not sealed");
   const load = ({ name, tier }) => (!here.has(name) && tier === "restricted" && left.includes(name) ? "withheld" : here.get(name));
-  readContents(m?.contents ?? [], m, get("expiry.jsonl"), get("restricted/key"), load, say);
-  const result = Buffer.from(attempt(() => parse(get("index.json")).result) ?? "");
-  if (m && !is(result, m.result.size, m.result.sha256)) say("structure", "its index holds another result");
+  readContents(m?.contents ?? [], m, get("expiry.jsonl"), get("restricted/key"), load, say), readNotes(m, say, get);
+  if (m && !is(Buffer.from(attempt(() => parse(get("index.json")).result) ?? ""), m.result.size, m.result.sha256)) say("structure", "its index holds another result");
   say("publication", "", m?.derived_from ? "derived" : m && m.result.publish !== "none" ? "packed" : "withheld");
 }
 for (const path of process.argv.slice(2)) {
   const states = { structure: "ok", evidence: "ok", publication: "ok", availability: "ok" }, problems = [];
-  const say = (question, detail, state = question === "availability" ? "missing" : "failed") => {
-    if (detail) problems.push(`${question}: ${detail}`);
-    states[question] = WORST[Math.max(WORST.indexOf(state), WORST.indexOf(states[question]))];
-    return null;
-  };
+  const say = (question, detail, state = question === "availability" ? "missing" : "failed") => (
+    detail && problems.push(`${question}: ${detail}`), (states[question] = WORST[Math.max(WORST.indexOf(state), WORST.indexOf(states[question]))]) && null);
   const refuse = (error) => { problems.push(error.message); for (const question in states) states[question] = "refused"; };
   attempt(() => (lstatSync(path).isDirectory() ? verifyDirectory : verifyBundle)(path, say), refuse);
   console.log(JSON.stringify({ path, ok: problems.length === 0, ...states, problems })), (process.exitCode ||= problems.length ? 1 : 0);

@@ -23,12 +23,14 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "ActiveRun": "worldline.seams.active",
+    "Answer": "worldline.seams.permission",
     "Bounds": "worldline.engine.spec",
     "RecordingSpec": "worldline.engine.spec",
     "ReplayReport": "worldline.engine.replay",
     "Run": "worldline.run",
     "Step": "worldline.engine.steps",
     "WorldlineError": "worldline.errors",
+    "ask": "worldline.seams.api",
     "current": "worldline.seams.active",
     "lane": "worldline.seams.api",
     "now": "worldline.seams.api",
@@ -45,6 +47,7 @@ _HOMES = {
 
 __all__ = [
     "ActiveRun",
+    "Answer",
     "Bounds",
     "RecordingSpec",
     "ReplayReport",
@@ -52,6 +55,7 @@ __all__ = [
     "Step",
     "WorldlineError",
     "__version__",
+    "ask",
     "current",
     "lane",
     "now",
@@ -73,7 +77,7 @@ if TYPE_CHECKING:
     from worldline.errors import WorldlineError
     from worldline.run import Run, open  # noqa: A004 - the public verb, `worldline.open`
     from worldline.seams.active import ActiveRun, current
-    from worldline.seams.api import lane, now, observe, outcome, permission, record, rng, step, tool, uuid
+    from worldline.seams.api import ask, lane, now, observe, outcome, permission, record, rng, step, tool, uuid
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ WorldlineError                      4   anything of ours
 |  |- RecordingNotFound             64
 |  |- AmbiguousRun                  64
 |  |- NotARecording                 64
+|  |- UnknownStep                   64  a step, row or call that the run does not have
 |  |- SecretRefused                 64  a secret too short to be found reliably
 |  `- CommandNotFound               4
 |- ValueRefused                     4   a value that a record cannot carry, with its path
@@ -21,14 +22,20 @@ WorldlineError                      4   anything of ours
 |  |- ProofFailed                   1   a proof does not prove what it says
 |  |- NothingRemoved                1   no rule found anything to take out
 |  |- Unsealed                      3   only what is sealed can be proven or signed
+|  |- LineageBroken                 1   the run that a branch left is gone, or is not what it was bound to
 |  |- Contained                     3   a secret was found in it: it is in quarantine
 |  |- UnattestedResultError         3   a result is published that no sealed attempt vouches for
 |  `- NewerFormat                   3
 |- ExpiryRefused                    3   nothing of the recording can be expired in this way
+|- AnnotationRefused                3   nothing can be added beside the recording where it lies
 |- ReplayError                      1
 |  |- Diverged                      1   the agent asked for something else than the record holds
+|  |- NotReproducible               1   the steps before a fork cannot be served to this agent, with the JSON path
 |  `- Ineligible                    3   the record cannot be replayed in this way, with reasons
 |     `- VerifierIsWriter           3   who wrote a recording cannot verify its replay
+|- AlreadyAnswered                  3   a request for permission that waits for no answer any more
+|- EffectRefused                    3   a tool with effects was not run on a live branch; the agent sees it as its error
+|  `- OutcomeUnknown                3   whether the effect happened before is not known
 |- JoinError                        4   the run named by WORLDLINE_URL could not be reached or refused
 `- NoRunInContext                   4   several runs are open and the caller is in none of them
 """
@@ -74,6 +81,10 @@ class AmbiguousRun(UsageError):
 
 class NotARecording(UsageError):
     """The path exists but holds no recording."""
+
+
+class UnknownStep(UsageError):
+    """The run has no such step, row or call. `facts` has what was asked for."""
 
 
 class SecretRefused(UsageError):
@@ -146,6 +157,10 @@ class Unsealed(ReadError):
     exit_code = 3
 
 
+class LineageBroken(ReadError):
+    """The run that a branch left is not here, or not what the branch was bound to. `facts` has `run` and `seq`."""
+
+
 class Contained(ReadError):
     """A secret was found in the record later, and it was put in quarantine. `facts` has `label` and `place`."""
 
@@ -170,6 +185,12 @@ class ExpiryRefused(WorldlineError):
     exit_code = 3
 
 
+class AnnotationRefused(WorldlineError):
+    """Nothing can be added beside the recording: it is read-only, a URL, or what stands there was changed."""
+
+    exit_code = 3
+
+
 class ReplayError(WorldlineError):
     """A replay did not come out as recorded, or could not start."""
 
@@ -183,6 +204,10 @@ class Diverged(ReplayError):
     """
 
 
+class NotReproducible(ReplayError):
+    """The steps before a fork cannot be served to this agent. `facts` is the divergence, with the JSON path."""
+
+
 class Ineligible(ReplayError):
     """The record cannot be replayed in this way. `facts["reasons"]` lists why, each with a way on."""
 
@@ -191,6 +216,22 @@ class Ineligible(ReplayError):
 
 class VerifierIsWriter(Ineligible):
     """The process that wrote a recording cannot verify its replay: another one must."""
+
+
+class AlreadyAnswered(WorldlineError):
+    """Somebody else answered the request for permission first, or nobody waits for it any more."""
+
+    exit_code = 3
+
+
+class EffectRefused(WorldlineError):
+    """A tool with effects was not run on a live branch. `facts` has `tool`, `why` and `rule`."""
+
+    exit_code = 3
+
+
+class OutcomeUnknown(EffectRefused):
+    """A call that had started when the record broke off: whether its effect happened, nobody knows."""
 
 
 class JoinError(WorldlineError):

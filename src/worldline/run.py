@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextvars
+import importlib.util
 import inspect
 import math
 import os
@@ -15,20 +16,55 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from worldline.analysis.stats import PassRates, pass_rates
 from worldline.engine import replay as replays
 from worldline.engine.cassette import Cassette
 from worldline.engine.export import EXPORTS
+from worldline.engine.gate import PolicyEngine
+from worldline.engine.lineage import opened
+from worldline.engine.plan import ForkPoint, fork_point, plan_of
 from worldline.engine.replay import ReplayReport
 from worldline.engine.steps import Step, steps
-from worldline.errors import Ineligible, VerifierIsWriter
+from worldline.errors import Ineligible, UsageError, VerifierIsWriter
+from worldline.model import values
 from worldline.model.events import Event
+from worldline.policy.rules import rules_here
 from worldline.seams.active import ActiveRun, entered
+from worldline.seams.branch import BranchResult, BranchSession, degraded, replicate
 from worldline.seams.session import ReplaySession
 from worldline.store.catalog import default_store, find
 from worldline.store.reconcile import refuse_doubt
 from worldline.store.recording import Recording
 from worldline.store.verdicts import Verification
 from worldline.store.verify import verify
+
+PASSED = 0.5  # the score from which a replica counts as passed
+Verifier = Callable[["Run"], float]
+
+
+class ForkReport(msgspec.Struct, kw_only=True):
+    """What came of a fork. `pass_at_k` is there where a verifier graded more than nothing.
+
+    `substrate` names what the branches' workspace was restored from, `degraded` what could not be restored.
+    """
+
+    branches: list[BranchResult]
+    pass_at_k: PassRates | None = None
+    substrate: str = "none"
+    degraded: str | None = None
+    notes: list[str] = []
+
+    @property
+    def runs(self) -> list[Run]:
+        """The branches that were recorded, opened."""
+        return [open(branch.path) for branch in self.branches if branch.stands]
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of `worldline fork --json`."""
+        out: dict[str, Any] = msgspec.to_builtins(self)
+        return out
 
 
 class Run:
@@ -53,13 +89,13 @@ class Run:
 
     @cached_property
     def cassette(self) -> Cassette:
-        """Its exchanges."""
+        """Its exchanges; of a branch its own."""
         return Cassette(self.recording)
 
     @cached_property
     def steps(self) -> list[Step]:
-        """Its steps, numbered from 0."""
-        return steps(self.recording)
+        """Its steps, numbered from 0; of a branch those of its lineage, too. Raises `LineageBroken`."""
+        return steps(opened(self.recording))
 
     def events(self) -> list[Event]:
         """Its rows, those that can be read."""
@@ -127,6 +163,88 @@ class Run:
         report = self.replay(agent, secrets=secrets)
         report.strict = True
         return report
+
+    def fork(
+        self,
+        agent: Callable[[], Any],
+        *,
+        at: str | Step = "step:0",
+        plan: Mapping[str, Any] | None = None,
+        n: int = 1,
+        verifier: Verifier | str | None = None,
+        policy: PolicyEngine | str | Path | None = None,
+        secrets: Mapping[str, str] | None = None,
+    ) -> ForkReport:
+        """Fork it: what comes before `at` is served from the record, then `agent` goes on live, with `plan`'s changes.
+
+        `at` is a step of `steps`, `step:9` or `seq:88`. `plan` may have `set`, `edit`, `prompt`, `prompt_role`, `seed`,
+        `tools` and `allow_repeat` (`engine.plan.Plan`). `n` branches run one after the other; `verifier` grades each
+        (`outcome`, or a function from its `Run` to a float in [0, 1]). `policy` decides about tools with effects: a
+        TOML file, or the working directory's `worldline.toml`. Raises `UnknownStep`, `UsageError`, `Ineligible`,
+        `LineageBroken`; what the agent raises is its branch's outcome.
+        """
+        place = f"step:{at.index}" if isinstance(at, Step) else at
+        point = fork_point(self.recording, plan_of({"at": place, **(plan or {})}))
+        rules = rules_here(Path(policy)) if isinstance(policy, str | Path) else policy or rules_here()
+        graded = None if verifier is None else grader(verifier)
+        results = replicate(
+            n,
+            lambda: BranchSession(point, os.environ, rules, secrets=secrets),
+            lambda branch: _drive(branch, agent),
+            None if graded is None else lambda recording, result: graded(Run(recording), result),
+        )
+        return fork_report(results, point)
+
+
+def fork_report(results: list[BranchResult], point: ForkPoint, workspace: Path | None = None) -> ForkReport:
+    """What came of all branches of one point."""
+    scores = [result.score for result in results if result.score is not None]
+    rates = pass_rates(len(scores), sum(score >= PASSED for score in scores)) if scores else None
+    return ForkReport(branches=results, pass_at_k=rates, degraded=degraded(point, workspace))
+
+
+def grader(verifier: Verifier | str) -> Callable[[Run, BranchResult], float]:
+    """How branches are graded: `exit-code`, `outcome`, `FILE.py:FUNCTION`, or a function. Raises `UsageError`."""
+    if not isinstance(verifier, str):
+        return lambda run, result: _score(verifier(run))
+    if verifier in ("exit-code", "outcome"):
+        by_exit = verifier == "exit-code"
+        return lambda run, result: float(
+            result.exit == 0 if by_exit and result.exit is not None else result.outcome == "succeeded"
+        )
+    file, _, name = verifier.rpartition(":")
+    path = Path(file)
+    if not path.is_file():
+        raise UsageError(f"a verifier is exit-code, outcome, or FILE.py:FUNCTION, not {verifier!r}", verifier=verifier)
+    spec = importlib.util.spec_from_file_location(f"worldline_verifier_{path.stem}", path)
+    assert spec is not None and spec.loader is not None, "a file has both"
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise UsageError(f"{path} has no function {name!r}", verifier=verifier)
+    return lambda run, result: _score(function(run))
+
+
+def _score(value: Any) -> float:
+    """A verifier's answer as a float in [0, 1]."""
+    if not (isinstance(value, int | float) and 0 <= value <= 1):
+        raise UsageError(f"a verifier gives a number from 0 to 1, not {value!r}")
+    return float(value)
+
+
+def _drive(branch: BranchSession, agent: Callable[[], Any]) -> BranchResult:
+    """Run an agent of this process in a branch."""
+    session = branch.session
+    run = ActiveRun(branch.boundary, session.proxy.url, branch.recorder.run, secrets=branch.recorder.vault.labels)
+    with entered(run, branch.environment):
+        raised = _run(agent)
+    left_well = raised is None or (isinstance(raised, SystemExit) and not raised.code)
+    outcome: dict[str, Any] = {"outcome": "succeeded" if left_well else "failed"}
+    if not left_well:
+        told = values.readable(f"{type(raised).__name__}: {raised}"[:500])
+        outcome["error"] = branch.recorder.vault.masked(told)
+    return branch.close(outcome)
 
 
 def _loop_of_its_own(work: Coroutine[Any, Any, None]) -> None:

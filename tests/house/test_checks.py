@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 import tests.conftest
-from checks import ROOT, files, links, names, third_party
+from checks import ROOT, files, licences, links, names, third_party
 from tests.conftest import require
 
 
@@ -58,6 +58,15 @@ def test_a_third_party_is_open_to_the_rooms_that_list_it(tmp_path: Path) -> None
     assert "h11" in third_party.allowed_in("seams/wire/proxy")
     assert "h11" not in third_party.allowed_in("seams/wireless")
     assert "click" not in third_party.allowed_in("store/log")
+
+
+def test_a_licence_that_does_not_fit_is_found_in_the_lock_of_the_viewer(tmp_path: Path) -> None:
+    lock = tmp_path / "package-lock.json"
+    lock.write_text(
+        '{"packages": {"": {"name": "own"}, "node_modules/a": {"license": "MIT OR GPL-3.0"},'
+        ' "node_modules/b/node_modules/@c/d": {"license": "GPL-3.0"}, "node_modules/e": {}}}'
+    )
+    assert licences.check_viewer(lock).problems == ["@c/d has the licence 'GPL-3.0'", "e has the licence 'none'"]
 
 
 def test_a_public_name_is_sorted_importable_and_documented() -> None:

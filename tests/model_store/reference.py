@@ -6,6 +6,7 @@ What the real store does is compared with this after every step.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 RETENTION = {"ordinary": 100, "restricted": 50}  # seconds behind the seal
 RESTRICTED = "pay"  # the tool whose contents are kept apart
@@ -35,6 +36,7 @@ class Attempt:
     durable: int = 0
     state: str = "live"  # live, dead, complete, partial, contained
     gone: set[str] = field(default_factory=set)  # tiers that expired
+    left: Attempt | None = None  # the attempt that it goes on from, of a fork
     expired_at: int = 0  # the latest second at which something expired
 
     def note(self, value: str, durable: bool) -> None:
@@ -56,6 +58,25 @@ class Attempt:
         self.gone |= due
         self.expired_at = max(self.expired_at, seconds) if due else self.expired_at
         return due
+
+    @property
+    def lineage(self) -> list[Attempt]:
+        """What it goes on from, oldest first, and itself."""
+        return [*(self.left.lineage if self.left else []), self]
+
+    @property
+    def whole(self) -> bool:
+        """Whether it, and all that it goes on from, is there to be served."""
+        return all(each.sealed and not each.gone and not each.run.trashed for each in self.lineage)
+
+    def calls(self) -> list[tuple[str, str]]:
+        """The tool calls with an end, of the whole lineage: which tool, what it was given."""
+        found = []
+        for each in self.lineage:
+            for begun, ended in pairwise([*each.rows, Row("note", "")]):
+                if begun.kind == "begun" and ended.kind == "finished":
+                    found.append((RESTRICTED if begun.tier == "restricted" else "look", begun.said))
+        return found
 
     def tiers(self) -> set[str]:
         return {row.tier for row in self.rows if row.tier}

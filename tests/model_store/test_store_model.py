@@ -1,7 +1,7 @@
 """The store against a model of it in plain Python: whatever is done in whatever order, both say the same.
 
 Appending, crossing, killing with any cut that a crash may leave, sealing, trying again, reconciling, expiring,
-containing, packing, redacting, verifying, moving to the trash and back.
+containing, packing, redacting, verifying, forking, moving to the trash and back.
 """
 
 from __future__ import annotations
@@ -30,11 +30,23 @@ from tests.model_store.reference import GONE, RESTRICTED, RETENTION, Attempt, Ro
 from tests.soak import Soak
 from worldline.engine.account import account
 from worldline.engine.boundary import RecordBoundary, call
+from worldline.engine.fork import ForkBoundary
+from worldline.engine.plan import Plan, fork_point
 from worldline.engine.recorder import Recorder
 from worldline.engine.redact.derive import derive
 from worldline.engine.redact.rules import Rules
 from worldline.engine.spec import RecordingSpec, Spec
-from worldline.errors import Contained, Damaged, ExpiryRefused, Ineligible, NothingRemoved, WriterConflict
+from worldline.errors import (
+    Contained,
+    Damaged,
+    ExpiryRefused,
+    Ineligible,
+    LineageBroken,
+    NothingRemoved,
+    WriterConflict,
+)
+from worldline.policy.rules import Rules as Policy
+from worldline.seams.branch import _spec
 from worldline.store import layout
 from worldline.store.bundle.pack import pack
 from worldline.store.bundle.packed import PackedRecording
@@ -239,6 +251,34 @@ class StoreMachine(RuleBasedStateMachine):
         inside = b"".join(part for entry in made.entries.values() for part in made.content_of(entry))
         assert SECRET.encode() not in inside
 
+    @precondition(lambda self: self.attempts("complete", "partial") and len(self.runs) < 7)
+    @rule(which=WHICH, given=TEXTS)
+    def fork(self, which: int, given: str) -> None:
+        """A branch serves all that its parent did, whose bytes stay what they were, and holds its own call alone."""
+        if (parent := self.one(which, "complete", "partial")) is None:
+            return
+        recording = Recording(self.place(parent))
+        at = f"seq:{recording.manifest.rows - 1}" if recording.manifest else ""
+        if not parent.whole:
+            with pytest.raises((Ineligible, LineageBroken)):
+                fork_point(recording, Plan(at=at))
+            return
+        before = _bytes_below(self.place(parent))
+        point = fork_point(recording, Plan(at=at))
+        recorder = Recorder(_spec(point, {}, None))
+        branch = ForkBoundary(recorder, point, Policy())
+        for tool, said in parent.calls():
+            call(branch, action(tool, {"it": said}), never)
+        assert call(branch, action("look", {"it": given}), lambda: "seen") == "seen" and branch.end()
+        recorder.seal()
+        attempt = Attempt(Run(), left=parent)
+        attempt.run.attempts.append(attempt)
+        attempt.call("look", given, "seen")
+        attempt.state = "complete"
+        self.runs.append(attempt.run)
+        self.places[id(attempt)], self.places[id(attempt.run)] = recorder.attempt, recorder.run_directory
+        assert _bytes_below(self.place(parent)) == before
+
     @rule(which=WHICH)
     def to_the_trash_and_back(self, which: int) -> None:
         if not self.runs:
@@ -251,7 +291,9 @@ class StoreMachine(RuleBasedStateMachine):
             return
         found = [each for each in trash.select(self.store, 10**12, older_than=0) if each.path == place]
         (moved,) = trash.move(self.store, found)
-        run.trashed = not any(attempt.state in ("live", "contained") for attempt in run.attempts)
+        here = (a for other in self.runs if not other.trashed and other is not run for a in other.attempts)
+        is_left = any(a.left is not None and a.left.run is run and a.state != "contained" for a in here)
+        run.trashed = not is_left and not any(a.state in ("live", "contained") for a in run.attempts)
         assert (moved.kept is None) == run.trashed
 
     # What must hold.
@@ -274,6 +316,10 @@ class StoreMachine(RuleBasedStateMachine):
         for target, rows, gone in self.bundles[-2:]:
             recording = PackedRecording(str(target))
             assert verify(recording).ok and said_by(recording, gone) == readable(rows, gone)
+
+
+def never() -> str:
+    raise AssertionError("what was recorded is served, and runs no more")
 
 
 def said_by(recording: Recording, gone: set[str]) -> list[Row]:

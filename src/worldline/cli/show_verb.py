@@ -12,8 +12,9 @@ import msgspec
 from worldline.cli import render
 from worldline.cli.hints import next_commands, nothing_crossed
 from worldline.cli.options import json_option, recording_of, run_argument, store_option
+from worldline.engine.lineage import Branch, branch_of
 from worldline.engine.steps import Step, each_step, steps
-from worldline.errors import Damaged, UsageError
+from worldline.errors import Damaged, ReadError, UsageError
 from worldline.model.ids import short
 from worldline.store.forget.availability import AVAILABLE, CORRUPT, MISSING, STATES, availabilities, expired, when
 from worldline.store.recording import Recording
@@ -57,12 +58,30 @@ def command(run: str, number: int | None, as_json: bool, store: Path | None) -> 
 
 def _step(recording: Recording, number: int, most: int | None) -> Step:
     """One step; what stands behind it is not read. Raises `UsageError` where there is none of that number."""
-    count = 0
+    count = first = 0
     for step in each_step(recording, most):
         if step.index == number:
             return step
+        first = first if count else step.index
         count += 1
-    raise UsageError(f"no step {number}: the run has {count}, counted from 0", step=number)
+    raise UsageError(f"no step {number}: the run has {count}, counted from {first}", step=number)
+
+
+def _branch(recording: Recording) -> Branch | None:
+    """What a branch says of the fork that made it; None for a run that is no branch."""
+    try:
+        return branch_of(recording)
+    except ReadError:  # what is wrong with it is said below
+        return None
+
+
+def _left(recording: Recording, branch: Branch) -> str:
+    """Where a branch left its parent, in a line."""
+    parent = recording.header.data["parent"]
+    what = "goes on from" if branch.resumed else "a branch of"
+    changed = f", with {', '.join(branch.changed)}" if branch.changed else ""
+    before = f"; steps 0 to {branch.step - 1} are there" if branch.step else ""
+    return f"  {what} {parent.get('run')} at {branch.at}{changed}{before}"
 
 
 def _header(recording: Recording) -> dict[str, Any]:
@@ -103,6 +122,7 @@ def _facts(recording: Recording) -> dict[str, Any]:
         "coverage": manifest.coverage if manifest else None,
         "fingerprint": recording.fingerprint,
         "derived_from": manifest.derived_from if manifest else None,
+        "parent": header.get("parent"),
     }
 
 
@@ -110,6 +130,9 @@ def _overview(recording: Recording) -> None:
     facts = _facts(recording)
     task = f'   "{facts["task"]}"' if facts["task"] else ""
     render.line(f"{short(facts['run'])}   {render.when(facts['started'])}{task}")
+    branch = _branch(recording)
+    if branch is not None:
+        render.line(_left(recording, branch))
     count = render.step_lines(each_step(recording, BEGINNING))
     _ending(recording, facts, count)
     for damage in recording.damages[:5]:
@@ -122,7 +145,8 @@ def _overview(recording: Recording) -> None:
     render.gaps(facts["coverage"] or {})
     if recording.manifest is not None and nothing_crossed(facts["coverage"] or {}):
         render.verdict("warn", "nothing crossed this recording")
-    verbs = ["show {name} --step 0", "verify {name}"] if count else ["verify {name}"]
+    first = branch.step if branch is not None else 0
+    verbs = [f"show {{name}} --step {first}", "verify {name}"] if count else ["verify {name}"]
     render.line("  " + next_commands(recording, *verbs))
 
 

@@ -1,186 +1,56 @@
 """The door: everything that crosses into or out of the agent goes through `Boundary.begin`.
 
-`begin(Call)` answers `Served` (the record has the answer) or `Live` (go and do it); a live one is driven by `chunk`,
-`finish`, `fail` or `abandon`. `call` and `acall` are sugar over it for functions. The gate, the cassette, the log and
-the numbering live on the recorder's side; functions run in the caller. The same verbs travel over HTTP to child
-processes (`seams.remote`).
+This is the door of a recording, where every crossing is live; the words of a door are in `engine.crossing`. `call` and
+`acall` are sugar over any door for functions. The gate, the cassette, the log and the numbering live on the recorder's
+side; functions run in the caller. The same verbs travel over HTTP to child processes (`seams.remote`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import os
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
-from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from worldline.engine import clock
-from worldline.engine.content import Content, redact_json
+from worldline.engine.asking import Asks
+from worldline.engine.content import Content
+from worldline.engine.crossing import Boundary, Call, Keyed, Live, RecordEnds, Served, inside, keyed
 from worldline.engine.facts import request_facts, response_facts
 from worldline.engine.failure import describe, revive
-from worldline.engine.order import GRACE_SECONDS, ThreadTurn
+from worldline.engine.order import ThreadTurn
 from worldline.engine.recorder import Recorder
-from worldline.engine.spec import UNRESTRICTED, Restriction
 from worldline.engine.stream import BodyRecorder
 from worldline.engine.threads import in_thread
-from worldline.errors import ReplayError, ValueRefused
-from worldline.model import canon, events
+from worldline.errors import ValueRefused
+from worldline.model import events
 from worldline.model.effects import Effect, Mode
 from worldline.store import layout, recording
-from worldline.store.secrets.vault import Vault
 
+__all__ = [
+    "Boundary",
+    "Call",
+    "Keyed",
+    "Live",
+    "LiveCall",
+    "RecordBoundary",
+    "RecordEnds",
+    "Served",
+    "acall",
+    "call",
+    "inside",
+    "its_turn",
+    "keyed",
+]
 _log = logging.getLogger("worldline")
-
-inside: ContextVar[str | None] = ContextVar("worldline_inside", default=None)
-"""The call whose function runs in this context: what crosses inside it names it as its parent."""
 
 STARTED = {"decision": "request", "action": "tool_call", "observation": "sample"}
 FINISHED = {"decision": ("decision", "response"), "action": ("observation", "tool_result")}
-
-
-class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """What wants to cross.
-
-    `kind` is `decision` (a model is asked), `action` (a tool runs) or `observation` (a sample of clock, randomness).
-    `inputs` is the JSON text that makes the key, with `body` (raw bytes of a request, `key_body` where the key reads
-    it differently). `facts` go into the started row; a lane is an agent, thread or task; `parent` is the outer call.
-    """
-
-    kind: str
-    name: str
-    inputs: Content
-    body: bytes | None = None
-    key_body: bytes | None = None
-    effect: str | None = None
-    idempotency_key: str | None = None
-    lane: str = "main"
-    parent: str | None = None
-    facts: dict[str, Any] = {}
-
-
-class Keyed(msgspec.Struct, frozen=True):
-    """A call's key, and its inputs and body as the record may hold them (secrets replaced); the tier they belong to."""
-
-    key: str
-    inputs: bytes
-    body: bytes | None
-    tier: str
-
-
-def keyed(
-    call: Call,
-    vault: Vault,
-    restriction: Restriction = UNRESTRICTED,
-    key: Callable[[str, str], str] = lambda key, tier: key,
-) -> Keyed:
-    """The key of a call: kind, name, canonical inputs and body, all after the vault.
-
-    `key` turns it into the one that a row of the tier carries: no digest of restricted content stands there.
-    """
-    inputs = redact_json(call.inputs.data, vault)
-    digest = hashlib.sha256(canon.canonical(canon.parse(inputs)))
-    body = vault.redact(call.body) if call.body is not None else None
-    if body is not None:
-        compared = vault.redact(call.key_body) if call.key_body is not None else body
-        with suppress(ValueError):  # no JSON: the bytes themselves
-            compared = canon.canonical(canon.parse(compared))
-        digest.update(b"\x00" + compared)
-    tier = restriction.tier(call.kind, call.name, inputs if call.inputs.media_type == recording.JSON else None)
-    return Keyed(key(canon.op_key(call.kind, call.name, digest.digest()), tier), inputs, body, tier)
-
-
-class Served(ABC):
-    """The record has the answer: `data` is the finished row's data, `content` the value of a function's result."""
-
-    data: Mapping[str, Any]
-    call: str
-    never_ended: str | None = None  # why the record has no end of this call although it goes on: it was given up
-    patience: float = GRACE_SECONDS  # seconds in which whoever gave up waiting in the record has done so again
-
-    @abstractmethod
-    def content(self) -> Content | None:
-        """The recorded result of a function, or None where it failed (then `data["error"]` says how)."""
-
-    def value(self) -> Any:
-        """The value of a function's result, where it did not fail."""
-        content = self.content()
-        assert content is not None, "what failed has no result"
-        return content.value()
-
-    @abstractmethod
-    def pieces(self) -> list[tuple[bytes, bool]]:
-        """The recorded body of a response: (bytes, whether a transfer chunk ends here)."""
-
-    @abstractmethod
-    def turn(self, into: Future[None] | None = None) -> Future[None]:
-        """Done when the record's order lets this answer out (sooner finished, sooner served).
-
-        `into` is a future of the caller's to use: what it has chained to it then happens in that order too.
-        """
-
-    def leaves(self) -> bool:
-        """Whether the answer may go out at once, and with that has: for a caller that goes on in this very thread.
-
-        Where it may not, `turn` says when.
-        """
-        return False
-
-
-class RecordEnds(ReplayError):
-    """The record has no answer and no divergence to report: it stops here, or the call was given up in it."""
-
-
-class Live(ABC):
-    """Nothing is recorded for this call: go and do it, and say what came."""
-
-    call: str
-
-    @abstractmethod
-    def encoded(self, encoding: str) -> None:
-        """The body that will come has this content encoding (`gzip`, `br` ...): say so before the first piece."""
-
-    @abstractmethod
-    def chunk(self, data: bytes, ends_chunk: bool = True) -> None:
-        """A piece of a streamed body came. Never blocks on the disk."""
-
-    @abstractmethod
-    def due(self) -> None:
-        """Some time passed; whoever carries a stream may say so about ten times a second, also while nothing comes.
-
-        What came before is then on disk, however long the other side is silent. Never blocks on the disk.
-        """
-
-    @abstractmethod
-    def finish(self, data: Mapping[str, Any], result: Content | None = None) -> None:
-        """The answer is whole. `data` goes into the finished row."""
-
-    @abstractmethod
-    def fail(self, error: Mapping[str, Any]) -> None:
-        """It ended in an error, which a replay gives back."""
-
-    @abstractmethod
-    def abandon(self, why: str) -> None:
-        """Nobody will know how it ended: the call stays *unknown*."""
-
-
-class Boundary(Protocol):
-    """Where crossings are decided: `mode` is `record` or `replay`."""
-
-    mode: str
-
-    def begin(self, call: Call) -> Served | Live:
-        """Decide one crossing. Raises `Diverged` on a replay that has no such call."""
-
-    def note(self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-        """Add a row that is no crossing (a marker, a permission, an observation); a replay checks nothing of it."""
 
 
 class RecordBoundary:
@@ -188,18 +58,26 @@ class RecordBoundary:
 
     mode = "record"
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, seen: Iterable[str] = ()) -> None:
         self.recorder = recorder
-        self._results: set[str] = set()  # tool results that some request has carried
+        self.asks = Asks(recorder)  # who is asked for permission, and waits
+        self._results = set(seen)  # tool results that some request has carried
 
     def begin(self, call: Call) -> LiveCall:
         """Write the started row (durable) and hand the call back to its caller."""
+        return self.started(call, self.known(call))
+
+    def known(self, call: Call) -> Keyed:
+        """The key of a call, and what of it the record holds."""
+        return keyed(call, self.recorder.vault, self.recorder.restriction, self.recorder.keep.key)
+
+    def started(self, call: Call, known: Keyed, mode: Mode = Mode.LIVE, identifier: str | None = None) -> LiveCall:
+        """The same for a call whose key is known, and perhaps its id; of what is no live one `mode` says so."""
         recorder = self.recorder
-        known = keyed(call, recorder.vault, recorder.restriction, recorder.keep.key)
-        identifier = self.recorder.next_call(known.key)
+        identifier = identifier or recorder.next_call(known.key)
         keys = {
             "call": identifier,
-            "mode": str(Mode.LIVE),
+            "mode": str(mode),
             "key": known.key,
             "effect": call.effect,
             "idempotency_key": call.idempotency_key,
@@ -216,6 +94,10 @@ class RecordBoundary:
         if call.kind != "observation":
             self.recorder.append(call.kind, STARTED[call.kind], keys, data, call.lane, durable=True, request=request)
         return LiveCall(self.recorder, call, identifier, keys, known.tier)
+
+    def forks(self) -> int | None:
+        """None: a recording begins at its beginning."""
+        return None
 
     def note(self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         """Append a row that is no crossing. An outcome is also kept for the result."""

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from worldline.engine.boundary import Served
 from worldline.engine.content import Content
+from worldline.engine.crossing import Served
 from worldline.engine.excerpts import decoded
 from worldline.engine.exchanges import CONTENTS, Exchange, fold
 from worldline.engine.order import GRACE_SECONDS

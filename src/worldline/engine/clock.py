@@ -6,6 +6,7 @@ import random
 import secrets
 import time
 import uuid
+from collections.abc import Callable, Iterable
 
 from worldline.model import ids
 
@@ -56,6 +57,29 @@ def new_seed() -> int:
 def generator(seed: int) -> Generator:
     """A reproducible generator for agents that ask for one. Not for secrets."""
     return Generator(seed)
+
+
+class Reseeding(Generator):
+    """A generator that asks before each draw whether it has to go on from other seeds: behind a fork it has."""
+
+    def __init__(self, seed: int, due: Callable[[], Iterable[int]]) -> None:
+        self._due: Callable[[], Iterable[int]] = tuple
+        super().__init__(seed)
+        self._due = due
+
+    def random(self) -> float:
+        """The next float in [0, 1)."""
+        self._reseed()
+        return super().random()
+
+    def getrandbits(self, k: int) -> int:
+        """The next `k` random bits."""
+        self._reseed()
+        return super().getrandbits(k)
+
+    def _reseed(self) -> None:
+        for seed in self._due():
+            self.seed(seed)
 
 
 def new_uuid() -> str:

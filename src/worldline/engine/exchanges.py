@@ -37,11 +37,24 @@ class Exchange(msgspec.Struct):
     given_up: str | None = None  # why nobody waited for its end
     given_up_t: int | None = None
     effect: str | None = None
+    idempotency_key: str | None = None
+    mode: str = "live"
 
     @property
     def end(self) -> float:
         """Its place in the finishing order; an unknown one never finished."""
         return float("inf") if self.finished is None else self.finished
+
+
+def unsettled(exchanges: list[Exchange]) -> list[Exchange]:
+    """Those that had started when a record broke off and of which no later one with the same key tells the end."""
+    open_by_key: dict[str, list[Exchange]] = {}
+    for exchange in exchanges:
+        if exchange.finished is None and exchange.given_up is None:
+            open_by_key.setdefault(exchange.key, []).append(exchange)
+        elif exchange.finished is not None and exchange.key in open_by_key and open_by_key[exchange.key]:
+            open_by_key[exchange.key].pop()
+    return [exchange for found in open_by_key.values() for exchange in found]
 
 
 def fold(event: Event, by_call: dict[str, Exchange], opened: Callable[[Event], dict[str, Any]]) -> Exchange | None:
@@ -65,6 +78,8 @@ def fold(event: Event, by_call: dict[str, Exchange], opened: Callable[[Event], d
             started=event.seq,
             parent=keys.get("parent_id"),
             effect=keys.get("effect"),
+            idempotency_key=keys.get("idempotency_key"),
+            mode=keys.get("mode", "live"),
             start_data=opened(event),
             start_t=event.t,
             chunks=[],

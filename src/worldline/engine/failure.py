@@ -13,8 +13,10 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from worldline.errors import ValueRefused, WorldlineError
+from worldline.errors import EffectRefused, OutcomeUnknown, ValueRefused, WorldlineError
 from worldline.model import values
+
+_OURS = {kind.__name__: kind for kind in (EffectRefused, OutcomeUnknown)}  # what a gate says in place of a tool
 
 
 class RecordedFailure(WorldlineError):
@@ -82,7 +84,7 @@ def _stand_in(name: str, message: str, known: type[Exception] | None) -> Excepti
 def _known(name: str, scope: Mapping[str, Any]) -> type[Exception] | None:
     """The class of that name which the scope can name itself, or through a module in it, or a builtin one."""
     modules = (vars(value).get(name) for value in list(scope.values()) if isinstance(value, ModuleType))
-    for found in (scope.get(name), getattr(builtins, name, None), *modules):
+    for found in (scope.get(name), getattr(builtins, name, None), *modules, _OURS.get(name)):
         if isinstance(found, type) and issubclass(found, Exception):
             return found
     return None

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from worldline.engine import clock
-from worldline.engine.boundary import Call, Keyed, RecordEnds
 from worldline.engine.cassette import Cassette
+from worldline.engine.crossing import Call, Keyed, RecordEnds
 from worldline.engine.exchanges import Exchange
 from worldline.engine.order import GRACE_SECONDS, FinishingOrder, at_once
 from worldline.errors import Diverged, ReplayError
@@ -47,11 +47,16 @@ class Divergence(msgspec.Struct, frozen=True):
 
 
 class Matcher:
-    """Serves a cassette's exchanges once each. Safe from several threads."""
+    """Serves a cassette's exchanges once each. Safe from several threads.
 
-    def __init__(self, cassette: Cassette, partial: bool) -> None:
+    With `goes_on` the cassette is the prefix of a branch: once all of it was asked for, `find` has nothing to give.
+    """
+
+    def __init__(self, cassette: Cassette, partial: bool, goes_on: bool = False) -> None:
         self.cassette = cassette
         self.partial = partial
+        self.goes_on = goes_on
+        self.reached = -1  # the latest start among those that were asked for
         self.first: Divergence | None = None
         self.served = 0
         self._lock = threading.RLock()
@@ -70,23 +75,37 @@ class Matcher:
         self._order = FinishingOrder([e for e in self._by_end if e.data.get("closed_by") != "client"])
         self._last: Exchange | None = None
 
-    def take(self, call: Call, known: Keyed) -> Exchange:
-        """The exchange that answers `call`. Raises `Diverged`, or `RecordEnds` behind a partial recording's end."""
+    def take(self, call: Call, *known: Keyed) -> Exchange:
+        """The exchange that answers `call`. Raises `Diverged`, or `RecordEnds` behind a partial recording's end.
+
+        `known` are its keys: as it was asked, and as each fork of the lineage changes it.
+        """
+        exchange = self.find(call, *known)
+        assert exchange is not None, "only what goes on has an end without a divergence"
+        return exchange
+
+    def find(self, call: Call, *known: Keyed) -> Exchange | None:
+        """The same; None where all of a prefix was asked for, so that `call` is the first one behind it, or later."""
         deadline: int | None = None
         with self._lock:
             while True:
-                queue = self._queues.get(known.key)
-                if not queue:
+                if self.goes_on and not self._owed():
+                    return None
+                queue = next((found for each in known if (found := self._queues.get(each.key))), None)
+                if queue:
+                    exchange, before = self._next(queue)
+                    if exchange.finished is None and not exchange.given_up and self.partial:
+                        raise RecordEnds(f"{call.name} ({exchange.call}) was under way when the recording stopped")
+                    if before is None:
+                        break
+                elif not self.goes_on:
                     raise self._no_match(call, known)
-                exchange, before = self._next(queue)
-                if exchange.finished is None and not exchange.given_up and self.partial:
-                    raise RecordEnds(f"{call.name} ({exchange.call}) was under way when the recording stopped")
-                if before is None:
-                    break
                 deadline = deadline or clock.monotonic_ns() + int(GRACE_SECONDS * 1e9)
                 left = deadline - clock.monotonic_ns()
+                if left <= 0 and queue:
+                    raise self._diverged(self._out_of_order(before or exchange, exchange))
                 if left <= 0:
-                    raise self._diverged(self._out_of_order(before, exchange))
+                    raise self._no_match(call, known)
                 self._waiting += 1
                 self._come.wait(left / 1e9)  # threads race, records do not: another may be about to ask for it
                 self._waiting -= 1
@@ -96,10 +115,15 @@ class Matcher:
                 queue.remove(exchange)
             self._taken.add(exchange.call)
             self._last = exchange
+            self.reached = max(self.reached, exchange.started)
             self.served += 1
             if self._waiting:
                 self._come.notify_all()
             return exchange
+
+    def _owed(self) -> bool:
+        """Whether something of a prefix was not asked for yet."""
+        return self._untaken() is not None
 
     def turn(self, exchange: Exchange, into: Future[None] | None = None) -> Future[None]:
         """Done when the record's finishing order lets the answer out."""
@@ -164,7 +188,8 @@ class Matcher:
         message = f"diverged ({divergence.kind}) at {divergence.name}, {where}: {divergence.path}"
         return Diverged(message, **msgspec.structs.asdict(divergence))
 
-    def _no_match(self, call: Call, known: Keyed) -> ReplayError:
+    def _no_match(self, call: Call, variants: tuple[Keyed, ...]) -> ReplayError:
+        known = variants[-1]
         left = self.left()
         if self.partial and not left:
             return RecordEnds(f"the recording stops before this call of {call.name}")
@@ -182,9 +207,13 @@ class Matcher:
                     call.name,
                 )
             )
-        compared = [(len(found := self._compare(e, known)), index, found) for index, e in enumerate(candidates)]
-        _, index, found = min(compared, key=lambda item: item[:2])
-        exchange = candidates[index]
+        compared = [
+            (len(found := self._compare(e, each)), index, number, found)
+            for index, e in enumerate(candidates)
+            for number, each in enumerate(variants)
+        ]
+        _, index, number, found = min(compared, key=lambda item: item[:3])
+        exchange, known = candidates[index], variants[number]
         path, recorded, actual = found[0] if found else ("$", "the recorded bytes", "other bytes")
         recorded, actual = _quoted(recorded, actual)
         hint = self._hint(call, exchange, known, path)

@@ -69,7 +69,7 @@ class Recorder:
         self.log = LogWriter(self.attempt, self.clock)
         self.restriction = Restriction(said.restrict if said else ())
         self.keep = Keeper(
-            BlobStore(self.attempt, clock.key, spec.store / layout.POOL),
+            BlobStore(self.attempt, lambda: spec.tier_key or clock.key(), spec.store / layout.POOL),
             self.log.fatal,
             keeps=spec.capture == "full",
             in_blobs=bool(said and said.retention),
@@ -80,7 +80,7 @@ class Recorder:
         self._ending = self._ended = False
         self._harmless: set[str] = set()  # lanes, calls and the like that were looked into
         self._lock = threading.Lock()
-        self._calls = 0
+        self._calls = spec.first_call
         self._drift = 0
         self._last_progress = 0
         self.sealed: Path | None = None
@@ -114,7 +114,7 @@ class Recorder:
             "task": {"id": spec.task_id, "type": spec.task_type, "text": self._task},
             "agent": spec.agent,
             "environment": {"platform": sys.platform, **spec.environment, **self._surroundings(self.vault)},
-            "parent": None,
+            "parent": spec.parent,
             "continues": spec.continues,
             "origin": spec.origin,
             "secrets": {

@@ -12,12 +12,14 @@ from typing import Any
 
 import msgspec
 
-from worldline.engine.boundary import Call, keyed
 from worldline.engine.cassette import Answer, Cassette, rebuild
+from worldline.engine.changing import variants
+from worldline.engine.crossing import Call, keyed
+from worldline.engine.lineage import LineageRecording, ancestors
 from worldline.engine.matcher import Divergence, Matcher
 from worldline.engine.recorder import described_platform, wrote
 from worldline.engine.spec import Restriction
-from worldline.errors import Damaged, Ineligible, VerifierIsWriter
+from worldline.errors import Damaged, Diverged, Ineligible, VerifierIsWriter
 from worldline.model.events import Event
 from worldline.store import blobs, layout
 from worldline.store.bundle.packed import PackedRecording
@@ -100,6 +102,14 @@ def reasons_against(
         )
     reasons.extend(f"something crossed that was not recorded: {loss}" for loss in coverage.get("losses", []))
     return reasons
+
+
+def _reasons_before(recording: Recording, tools: str) -> list[str]:
+    """Why what a branch continues cannot be served. Raises `LineageBroken`."""
+    for ancestor, _ in ancestors(recording):
+        if reasons := reasons_against(ancestor, tools):
+            return [f"of its ancestor {ancestor.run_id}: {reason}" for reason in reasons]
+    return []
 
 
 class Folding:
@@ -239,6 +249,15 @@ def differences_of_place(recording: Recording) -> list[str]:
     return [f"recorded on {key} {before[key]}, replayed on {here[key]}" for key in differing]
 
 
+def _continued(lineage: LineageRecording) -> Cassette:
+    """The exchanges of a lineage. What an ancestor had under way when it broke off was asked again in the next one."""
+    cassette, own = Cassette(lineage), lineage.begins()
+    cassette.exchanges = [
+        e for e in cassette.exchanges if e.finished is not None or e.given_up is not None or e.started >= own
+    ]
+    return cassette
+
+
 class ReplayBoundary:
     """Every crossing is served from a recording; nothing goes out. Raises `Ineligible` with all reasons."""
 
@@ -254,15 +273,19 @@ class ReplayBoundary:
         with suppress(Damaged):  # whether its format can be read comes before anything that stands in it
             _ = recording.header
         folding = Folding(recording)
-        reasons = reasons_against(recording, tools, watch, folding)
+        reasons = reasons_against(recording, tools, watch, folding) or _reasons_before(recording, tools)
         if reasons:
             raise Ineligible(reasons[0], reasons=reasons)
         self.recording = recording
+        self._lineage = LineageRecording(recording) if recording.header.data.get("parent") is not None else None
+        self._changes = self._lineage.changes if self._lineage is not None else []
+        self._forks = self._lineage.forks() if self._lineage is not None else None
         held = recording.header.data.get("secrets", {})
         self.vault = Vault(secrets or {}, key_shapes=held.get("shapes", 0) == shapes.VERSION)
         self._restriction = Restriction.of(recording.header.data)
         self.partial = recording.disposition != "complete"
-        self.matcher = Matcher(folding.cassette(), self.partial)
+        cassette = folding.cassette() if self._lineage is None else _continued(self._lineage)
+        self.matcher = Matcher(cassette, self.partial)
         if unfit := [f"damaged: row {d.seq}: {d.detail}" for d in recording.damages if d.kind == "unfit"]:
             raise Ineligible(unfit[0], reasons=unfit)
         if not self.matcher.cassette.exchanges:
@@ -273,7 +296,7 @@ class ReplayBoundary:
 
     def _key(self, key: str, tier: str) -> str:
         """A call's key as the rows of its tier carry it."""
-        held = self.recording.tier_key
+        held = self.recording.tier_key if self._lineage is None else self._lineage.tier_key
         return blobs.keyed(key, held) if tier == layout.RESTRICTED and held is not None else key
 
     def _unrecordable(self) -> list[str]:
@@ -289,8 +312,24 @@ class ReplayBoundary:
 
     def begin(self, call: Call) -> Answer:
         """The recorded answer. Raises `Diverged` or `RecordEnds`."""
-        exchange = self.matcher.take(call, keyed(call, self.vault, self._restriction, self._key))
+        asked = variants(call, self._changes) if self._changes else [call]
+        known = [keyed(each, self.vault, self._restriction, self._key) for each in asked]
+        try:
+            exchange = self.matcher.take(call, *known)
+        except Diverged:
+            self._tell_by_own_rows()
+            raise
         return Answer(self.matcher.cassette, exchange, self.matcher)
+
+    def _tell_by_own_rows(self) -> None:
+        """A divergence names the row as the recording that has it does: a lineage counts its own."""
+        first = self.matcher.first
+        if self._lineage is not None and first is not None and first.seq is not None:
+            self.matcher.first = msgspec.structs.replace(first, seq=self._lineage.origin(first.seq)[1])
+
+    def forks(self) -> int | None:
+        """How many forks of a lineage the agent came past; None for a recording without ancestors."""
+        return None if self._forks is None else sum(seq <= self.matcher.reached for seq in self._forks)
 
     def note(self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         """Markers and observations of the re-driven agent are counted; the projection does not compare them."""
@@ -299,7 +338,9 @@ class ReplayBoundary:
     def report(self, ended: int | None = None) -> ReplayReport:
         """The verdict, once the agent has ended with the exit code `ended` (1 where it raised in process)."""
         matcher = self.matcher
-        matcher.end()
+        if matcher.first is None:
+            matcher.end()
+            self._tell_by_own_rows()
         if matcher.first is None and not self.partial and ended is not None:
             matcher.first = self._other_end(ended)
         verdict = "diverged" if matcher.first else "prefix-equivalent" if self.partial else "equivalent"

@@ -166,5 +166,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     session: str | None = None
     run: Path | None = None  # an existing run directory: this is its next attempt
     continues: dict[str, Any] | None = None
+    parent: dict[str, Any] | None = None  # the row at which a branch left its parent: {run, attempt, seq, h, genesis}
+    first_call: int = 0  # a branch counts its calls on from its parent's
+    tier_key: bytes | None = None  # a branch names restricted contents as its parent does
     origin: str | None = None  # who asked for it, where that matters ("pytest")
     recording: RecordingSpec | None = None

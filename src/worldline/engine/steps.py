@@ -2,7 +2,8 @@
 
 A step is one decision (its retries merged), its tool calls, and the results found by call id in the next request.
 Explicit `step` markers define the steps of their lane instead: everything inside one is that step. Steps are numbered
-from 0; a step's stable id is the seq of its decision's start (or of its marker).
+from 0, those of a branch on from where it left its parent; a step's stable id is the seq of its decision's start (or of
+its marker).
 
 The fold follows the log row by row, so that a first step is there before the log is read, and a long one is never held.
 """
@@ -125,7 +126,7 @@ class _Fold:
     def __init__(self, read: Excerpts) -> None:
         self._read = read
         self._counter = StepCounter()
-        self._count = 0
+        self._count = self._branch = 0
         self._last: Step | None = None
         self._explicit: dict[str, list[Step]] = defaultdict(list)
         self._current: dict[str, Step] = {}
@@ -154,6 +155,8 @@ class _Fold:
         if event.call is None:
             if event.kind in ("marker", "permission"):
                 self._note(event)
+            elif event.name == "snapshot_ref/branch":  # its steps are numbered on from where it left its parent
+                self._count = self._branch = _count(event.data.get("step")) or 0
             return
         exchange = fold(event, self._under_way, self._read.opened)
         if exchange is None:
@@ -272,6 +275,8 @@ class _Fold:
         """A tool that runs through the door: the call of the model that it answers, or one of its own."""
         step = self._current.get(exchange.lane) or self._last
         if step is None:
+            if self._count == self._branch > 0:  # it goes on with the step that was under way
+                self._count -= 1
             step = self._open(exchange.started, exchange.lane, exchange.start_t)
             self._counter.action()
         arguments = exchange.start_data.get("arguments", {})

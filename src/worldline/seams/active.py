@@ -27,6 +27,7 @@ from worldline.engine.content import Content
 from worldline.errors import NoRunInContext, UsageError
 from worldline.seams.environment import WORLDLINE_URL, child_environment
 from worldline.seams.lanes import in_lane, lane
+from worldline.seams.permission import Answer, Question
 from worldline.seams.remote import RemoteBoundary
 from worldline.store.recording import DEEP, JSON
 
@@ -63,8 +64,25 @@ class Bases:
         return self["anthropic"]
 
 
+class Seeds:
+    """The seeds that a generator of one lane has to go on from: one for each fork that the agent came past."""
+
+    def __init__(self, run: ActiveRun, here: str) -> None:
+        self._run = run
+        self._lane = here
+        self._passed = run.boundary.forks() or 0
+
+    def __call__(self) -> Iterator[int]:
+        """Those that are due."""
+        while self._passed < (self._run.boundary.forks() or 0):
+            self._passed += 1
+            with in_lane(self._lane):
+                seed = self._run.seed_behind(self._passed)
+            yield seed
+
+
 class ActiveRun:
-    """A run that is open in this process. `mode` is `record` or `replay`.
+    """A run that is open in this process. `mode` is `record`, `replay` or `fork`.
 
     `path` names the recording: once it is sealed, or at once where this process joined.
     """
@@ -91,7 +109,7 @@ class ActiveRun:
 
     @property
     def mode(self) -> str:
-        """`record` or `replay`."""
+        """`record`, `replay`, or `fork` for a branch."""
         return self.boundary.mode
 
     @contextmanager
@@ -130,6 +148,36 @@ class ActiveRun:
             raise UsageError(f"a permission is one of {', '.join(PERMISSIONS)}, not {src!r}", src=src)
         self.boundary.note("permission", src, lane(), {}, {"capability": capability, "facts": Content.of(facts)})
 
+    def ask(
+        self,
+        capability: str,
+        *,
+        reason: str | None = None,
+        timeout: float | None = None,
+        default: str = "denied",
+        **facts: Any,
+    ) -> Answer:
+        """Ask whoever watches this run for permission, and wait; a replay gives the recorded answer and asks nobody.
+
+        `worldline view RUN --live` answers. After `timeout` seconds `default` counts (`granted` or `denied`); without
+        one it waits until somebody answers or the run ends. `reason` and `facts` (plain data) are shown to them.
+        """
+        question = Question(capability, reason=reason, timeout=timeout, default=default, facts=facts)
+        return question.ask(self.boundary)
+
+    async def ask_async(
+        self,
+        capability: str,
+        *,
+        reason: str | None = None,
+        timeout: float | None = None,
+        default: str = "denied",
+        **facts: Any,
+    ) -> Answer:
+        """The same for an async agent: its other tasks go on meanwhile."""
+        question = Question(capability, reason=reason, timeout=timeout, default=default, facts=facts)
+        return await question.ask_async(self.boundary)
+
     def outcome(
         self, outcome: str | None = None, *, reward: float | None = None, done: bool | None = None, **facts: Any
     ) -> None:
@@ -160,13 +208,21 @@ class ActiveRun:
         """This lane's random generator; its seed is recorded when it is first asked for."""
         here = lane()
         if here not in self._generators:
-            self._generators[here] = clock.generator(self._sample("rng", clock.new_seed))
+            seed = self._sample("rng", clock.new_seed)
+            may_fork = self.boundary.forks() is not None
+            self._generators[here] = clock.Reseeding(seed, Seeds(self, here)) if may_fork else clock.generator(seed)
         return self._generators[here]
 
-    def _sample(self, name: str, draw: Callable[[], Any]) -> Any:
+    def _sample(self, name: str, draw: Callable[[], Any], **more: Any) -> Any:
         here = lane()
-        call = Call(kind="observation", name=name, inputs=Content.of({"lane": here}), lane=here, parent=inside.get())
+        inputs = Content.of({"lane": here, **more})
+        call = Call(kind="observation", name=name, inputs=inputs, lane=here, parent=inside.get())
         return doors.call(self.boundary, call, draw)
+
+    def seed_behind(self, fork: int) -> int:
+        """The seed from which this lane's generator goes on behind a fork of the lineage, recorded as any sample."""
+        seed: int = self._sample("rng", clock.new_seed, fork=fork)
+        return seed
 
     def bind(self, function: Callable[P, R]) -> Callable[P, R]:
         """`function` as it runs in this run and lane, for threads and executors that start without a context."""

@@ -26,11 +26,12 @@ from worldline.engine.spec import RecordingSpec, Spec
 from worldline.engine.threads import in_thread
 from worldline.errors import JoinError, UsageError, ValueRefused
 from worldline.model import values
-from worldline.model.effects import Effect
+from worldline.model.effects import Capability, Effect
 from worldline.seams.active import ActiveRun, current, enclosing, entered, is_own_url, join
 from worldline.seams.environment import WORLDLINE_URL, provider_keys
 from worldline.seams.lanes import in_lane
 from worldline.seams.lanes import lane as lane_here
+from worldline.seams.permission import Answer, Question
 from worldline.seams.session import RecordingSession
 from worldline.store.catalog import default_store
 from worldline.store.secrets.vault import MIN_LENGTH
@@ -114,7 +115,7 @@ class record:
         """A run that is joined froze its secrets when it began. Raises `JoinError` where it would write one of ours."""
         held = {os.environ.get(label) for label in joined.secrets}
         missing = [label for label, value in self._secrets.items() if label not in joined.secrets and value not in held]
-        if missing and joined.mode == "record":
+        if missing and joined.mode != "replay":
             raise JoinError(
                 f"the run that is joined does not hold back {', '.join(missing)}; name the variable that has it when "
                 "that run begins: `worldline record --secret-env NAME`",
@@ -170,7 +171,11 @@ def labelled(secrets: Secrets) -> dict[str, str]:
 def tool(function: F) -> F: ...
 @overload
 def tool(
-    *, name: str | None = None, effect: str = ..., idempotency_key: Callable[..., str] | None = None
+    *,
+    name: str | None = None,
+    effect: str = ...,
+    idempotency_key: Callable[..., str] | None = None,
+    capability: str | None = None,
 ) -> Callable[[F], F]: ...
 def tool(
     function: F | None = None,
@@ -178,30 +183,39 @@ def tool(
     name: str | None = None,
     effect: str = Effect.SIDE_EFFECTING,
     idempotency_key: Callable[..., str] | None = None,
+    capability: str | None = None,
 ) -> F | Callable[[F], F]:
     """Let a function's calls cross the door: recorded while a run records, served on a replay, plain otherwise.
 
     `name` is what the model calls it (default: the function's name); `effect` is `pure`, `idempotent` or
     `side_effecting` (the default: what is not known to be harmless is not); `idempotency_key` makes the key of a call
-    from its arguments. Arguments and results must be plain data (`model.values`); `self` of a method is left out.
-    Raises `UsageError` for a generator. Calls raise `ValueRefused` for arguments that no record can carry.
+    from its arguments; `capability` is what it must be allowed to do, which rules for live branches may name
+    (`model.effects.Capability`). Arguments and results must be plain data (`model.values`); `self` of a method is left
+    out. Raises `UsageError` for a generator. Calls raise `ValueRefused` for arguments that no record can carry, and
+    `EffectRefused` on a live branch whose gate refuses them.
     """
     if function is None:
-        return lambda found: tool(found, name=name, effect=effect, idempotency_key=idempotency_key)  # type: ignore[call-overload]
+        return lambda found: tool(  # type: ignore[call-overload]
+            found, name=name, effect=effect, idempotency_key=idempotency_key, capability=capability
+        )
     if isinstance(function, staticmethod | classmethod):  # whichever of the two decorators stands above the other
-        inner = tool(name=name, effect=effect, idempotency_key=idempotency_key)(function.__func__)
+        inner = tool(name=name, effect=effect, idempotency_key=idempotency_key, capability=capability)(
+            function.__func__
+        )
         return cast(F, type(function)(inner))
     name = name or getattr(function, "__name__", None)
     if name is None:
         raise UsageError(f"a {type(function).__name__} has no name; give it one: tool(name=...)(function)")
     if effect not in tuple(Effect):
         raise UsageError(f"the effect of {name} is one of {', '.join(Effect)}, not {effect!r}", effect=effect)
+    if capability is not None and capability not in tuple(Capability):
+        raise UsageError(f"a capability is one of {', '.join(Capability)}, not {capability!r}", capability=capability)
     code: Any = function
     if not inspect.isroutine(function):  # an object that can be called
         code = type(function).__call__
     if inspect.isgeneratorfunction(code) or inspect.isasyncgenfunction(code):
         raise UsageError(f"{name} is a generator; a tool returns its result whole")
-    crossing = _Crossing(function, name, Effect(effect), idempotency_key)
+    crossing = _Crossing(function, name, Effect(effect), idempotency_key, capability)
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(code):
 
         @functools.wraps(function)
@@ -229,12 +243,18 @@ class _Crossing:
     """How one tool's calls become `Call`s."""
 
     def __init__(
-        self, function: Callable[..., Any], name: str, effect: Effect, idempotency_key: Callable[..., str] | None
+        self,
+        function: Callable[..., Any],
+        name: str,
+        effect: Effect,
+        idempotency_key: Callable[..., str] | None,
+        capability: str | None = None,
     ) -> None:
         self._signature = inspect.signature(function)
         self._name = name
         self._effect = effect
         self._idempotency_key = idempotency_key
+        self._facts = {} if capability is None else {"capability": str(capability)}
         self.scope: Mapping[str, Any] = getattr(inspect.unwrap(function), "__globals__", {})
         names = list(self._signature.parameters)
         simple = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in self._signature.parameters.values())
@@ -256,6 +276,7 @@ class _Crossing:
             idempotency_key=self._key(arguments),
             lane=lane_here(),
             parent=inside.get(),
+            facts=self._facts,
         )
 
     def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -302,6 +323,23 @@ def permission(src: str, capability: str, **facts: Any) -> None:
     """Record a permission event (`ActiveRun.permission`); nothing happens without a run."""
     if (run := current()) is not None:
         run.permission(src, capability, **facts)
+
+
+def ask(
+    capability: str,
+    *,
+    reason: str | None = None,
+    timeout: float | None = None,
+    default: str = "denied",
+    **facts: Any,
+) -> Answer:
+    """Ask whoever watches the current run for permission, and wait (`ActiveRun.ask`); true where it was granted.
+
+    Without a run nobody can be asked: the answer is `default`, at once.
+    """
+    run = current()
+    question = Question(capability, reason=reason, timeout=timeout, default=default, facts=facts)
+    return question.unasked() if run is None else question.ask(run.boundary)
 
 
 def outcome(outcome: str | None = None, *, reward: float | None = None, done: bool | None = None, **facts: Any) -> None:

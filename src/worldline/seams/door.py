@@ -1,6 +1,7 @@
 """The door's server side: the verbs of `Boundary` for the other processes of a run, over HTTP on the proxy's port.
 
-    begin  encoded  chunk  finish  fail  abandon  note  info
+    begin  encoded  chunk  finish  fail  abandon  note  info  forks
+    ask  answer                                                 of permissions
 
 Bodies are JSON. What the door refuses comes back as 409 with the error's class, message and facts, so that the caller
 raises the same error as if it held the recorder itself.
@@ -11,10 +12,12 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Callable, Mapping
+from hmac import compare_digest
 from typing import Any
 
 import msgspec
 
+from worldline.engine.asking import Asking, Asks, Request
 from worldline.engine.boundary import Boundary, Call, Live, RecordEnds, Served
 from worldline.engine.content import Content
 from worldline.engine.threads import in_thread
@@ -24,9 +27,14 @@ from worldline.store.recording import DEEP, JSON
 
 
 class Door:
-    """Answers the verbs for one boundary. `info` is what a joining process is told of its run."""
+    """Answers the verbs for one boundary. `info` is what a joining process is told of its run.
 
-    def __init__(self, boundary: Boundary, info: Callable[[], dict[str, Any]]) -> None:
+    Whoever answers for a person has to know the word `answers`: the run's own URL, which the agent and its children
+    have, is not enough.
+    """
+
+    def __init__(self, boundary: Boundary, info: Callable[[], dict[str, Any]], answers: str | None = None) -> None:
+        self._answers = answers
         self._boundary = boundary
         self._info = info
         self._live: dict[str, Live] = {}
@@ -38,6 +46,8 @@ class Door:
             ask = msgspec.json.decode(body or b"{}", type=dict[str, Any])
             if verb == "begin":
                 return 200, await self._begin(ask)
+            if verb == "ask":
+                return 200, await self._ask(ask)
             return 200, await in_thread(self._answer, verb, ask)
         except WorldlineError as error:
             return 409, {"error": pack_error(error)}
@@ -60,15 +70,35 @@ class Door:
                 self._live.pop(ask["call"]).fail(ask["error"])
             case "abandon":
                 self._live.pop(ask["call"]).abandon(ask["why"])
+            case "forks":
+                return {"forks": self._boundary.forks()}
+            case "answer":
+                self._answer_request(ask)
             case _:
                 raise UsageError(f"the door has no verb '{verb}'", verb=verb)
         return {}
+
+    async def _ask(self, ask: dict[str, Any]) -> dict[str, Any]:
+        content = unpack_content(ask.pop("facts"))
+        if not isinstance(self._boundary, Asking) or content is None:
+            raise UsageError("this run records nothing, so nobody can be asked in it")
+        decision = await self._boundary.asks.ask_async(Request(**ask, facts=content.value()))
+        return msgspec.structs.asdict(decision)
+
+    def _answer_request(self, ask: dict[str, Any]) -> None:
+        asks = self._boundary.asks if isinstance(self._boundary, Asking) else None
+        word = str(ask["word"]).encode("utf-8", "surrogatepass")
+        if not isinstance(asks, Asks) or self._answers is None or not compare_digest(word, self._answers.encode()):
+            raise UsageError("whoever answers a request for permission must know the recorder's own word for it")
+        reason = ask.get("reason")
+        asks.answer(ask["seq"], ask["decision"], by=str(ask["by"]), via=ask.get("via"), reason=reason)
 
     async def _begin(self, ask: dict[str, Any]) -> dict[str, Any]:
         answer = await in_thread(self._boundary.begin, unpack_call(ask))
         if isinstance(answer, Live):
             self._live[answer.call] = answer
-            return {"live": answer.call}
+            changed = answer.body and base64.b64encode(answer.body).decode("ascii")
+            return {"live": answer.call, "body": changed}
         if answer.never_ended:
             await asyncio.sleep(answer.patience)  # in the record it was given up meanwhile
             raise RecordEnds(answer.never_ended)

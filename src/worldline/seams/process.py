@@ -11,6 +11,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import IO, Any, Self
 
 import msgspec
@@ -39,15 +40,17 @@ def run(
     environment: Mapping[str, str],
     stdout: IO[Any] | int | None = None,
     tick: Callable[[], str | None] = lambda: None,
+    cwd: Path | None = None,
 ) -> Ended:
-    """Run a command to its end. `tick` is called a few times a second; a reason it returns ends the command.
+    """Run a command to its end, in `cwd` where it is given. `tick` is called a few times a second; a reason that it
+    returns ends the command.
 
     Raises `CommandNotFound` where it cannot be started.
     """
     stopped: str | None = None
     with _Signals() as signals:
         try:
-            child = subprocess.Popen(command, env=dict(environment), stdout=stdout)
+            child = subprocess.Popen(command, env=dict(environment), stdout=stdout, cwd=cwd)
         except OSError as error:
             raise CommandNotFound(f"cannot start '{command[0]}': {error.strerror}", command=command[0]) from error
         signals.goes_to(child)

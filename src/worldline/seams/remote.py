@@ -19,9 +19,11 @@ import msgspec
 
 from worldline import errors
 from worldline.engine import failure, matcher
+from worldline.engine.asking import Decision, Request
 from worldline.engine.boundary import Call, Live, Served
 from worldline.engine.content import Content
 from worldline.engine.order import at_once
+from worldline.engine.threads import in_thread
 from worldline.errors import JoinError, WorldlineError
 from worldline.model.values import refusal
 from worldline.seams.door import pack_call, pack_content, pack_fields, unpack_content
@@ -50,17 +52,24 @@ class RemoteBoundary:
         self._local = threading.local()
         self.info = self.ask("info", {})
         self.mode: str = self.info["mode"]
+        self.asks = RemoteAsks(self)
 
     def begin(self, call: Call) -> Served | Live:
         """Ask the run. Raises what its boundary raises."""
         answer = self.ask("begin", pack_call(call))
         if "served" in answer:
             return RemoteServed(answer["served"])
-        return RemoteLive(self, answer["live"])
+        changed = answer.get("body")
+        return RemoteLive(self, answer["live"], changed and base64.b64decode(changed))
 
     def note(self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         """Add a row that is no crossing."""
         self.ask("note", {"kind": kind, "src": src, "lane": lane, "keys": dict(keys), "data": pack_fields(data)})
+
+    def forks(self) -> int | None:
+        """How many forks the agent of that run came past."""
+        passed: int | None = self.ask("forks", {})["forks"]
+        return passed
 
     def ask(self, verb: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """One verb of the door. Raises the door's own error, or `JoinError`."""
@@ -94,6 +103,22 @@ class RemoteBoundary:
             raise
 
 
+class RemoteAsks:
+    """Asks for permission in the run of another process: whoever watches that run answers."""
+
+    def __init__(self, boundary: RemoteBoundary) -> None:
+        self._boundary = boundary
+
+    def ask(self, request: Request) -> Decision:
+        """Ask, and wait. Raises what recording raises, `JoinError` where the run is gone."""
+        packed = {**msgspec.structs.asdict(request), "facts": pack_content(Content.of(request.facts))}
+        return Decision(**self._boundary.ask("ask", packed))
+
+    async def ask_async(self, request: Request) -> Decision:
+        """The same, in a thread."""
+        return await in_thread(self.ask, request)
+
+
 class RemoteServed(Served):
     """An answer of the record, released by the other side already."""
 
@@ -120,8 +145,9 @@ class RemoteServed(Served):
 class RemoteLive(Live):
     """A call that this process carries out and the other side records."""
 
-    def __init__(self, boundary: RemoteBoundary, call: str) -> None:
+    def __init__(self, boundary: RemoteBoundary, call: str, body: bytes | None = None) -> None:
         self.call = call
+        self.body = body
         self._boundary = boundary
 
     def encoded(self, encoding: str) -> None:

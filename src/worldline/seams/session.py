@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from worldline.engine import clock
 from worldline.engine.boundary import RecordBoundary
+from worldline.engine.fork import ForkBoundary
 from worldline.engine.recorder import Recorder
 from worldline.engine.replay import ReplayBoundary, ReplayReport, placeholder, resolve_secrets
 from worldline.engine.spec import Spec
@@ -17,33 +21,45 @@ from worldline.seams.door import Door
 from worldline.seams.environment import PROVIDERS, child_environment, recorded_environment, upstreams
 from worldline.seams.wire.proxy import Proxy
 from worldline.store.recording import Recording
+from worldline.store.rendezvous import Rendezvous, announce, withdraw
 
 
 class RecordingSession:
-    """Opens an attempt with its proxy. Raises what opening a recorder or a port raises."""
+    """Opens an attempt with its proxy. `opens` gives the door of its recorder, another one where it is a branch.
 
-    def __init__(self, spec: Spec, environment: Mapping[str, str], port: int = 0) -> None:
+    Raises what opening a recorder, its door or a port raises.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        environment: Mapping[str, str],
+        port: int = 0,
+        opens: Callable[[Recorder], RecordBoundary | ForkBoundary] = RecordBoundary,
+    ) -> None:
         self.recorder = Recorder(spec, lambda vault: recorded_environment(environment, vault.holds_secret))
-        self.boundary = RecordBoundary(self.recorder)
+        answers = clock.token()
         try:
+            self.boundary = opens(self.recorder)
             self.proxy = Proxy(
                 self.boundary,
                 upstreams(environment),
                 self.recorder.vault.holds_secret,
-                Door(self.boundary, self.info),
+                Door(self.boundary, self.info, answers),
                 port=port,
                 http_proxy=_http_proxy(environment),
             )
         except BaseException:
             self.recorder.discard()
             raise
+        self._announce(answers)
         self._environment = environment
 
     def info(self) -> dict[str, Any]:
         """What a joining process is told."""
         recorder = self.recorder
         return {
-            "mode": "record",
+            "mode": self.boundary.mode,
             "run": recorder.run,
             "attempt": recorder.attempt_id,
             "session": recorder.session,
@@ -55,8 +71,22 @@ class RecordingSession:
         """The environment for a child of this run."""
         return child_environment(self._environment, self.proxy.url, self.proxy.base_url)
 
+    def _announce(self, answers: str) -> None:
+        """Let the owner's other programs find the door: who watches the run answers its requests there."""
+        recorder = self.recorder
+        found = Rendezvous(
+            run=recorder.run, attempt=recorder.attempt_id, pid=os.getpid(), url=self.proxy.url, answer=answers
+        )
+        with suppress(OSError):  # a full disk: the run is recorded all the same, and the log says if it cannot be
+            announce(recorder.run_directory.parent, found)
+
+    def _withdraw(self) -> None:
+        withdraw(self.recorder.run_directory.parent, self.recorder.attempt_id)
+
     def close(self, disposition: str = "complete", reason: str | None = None) -> Path:
         """Stop the proxy and seal. Returns the path that names the recording."""
+        self._withdraw()
+        self.boundary.asks.close()
         self.proxy.close()
         try:
             return self.recorder.seal(disposition, reason)
@@ -64,8 +94,16 @@ class RecordingSession:
             self.recorder.close()
             raise
 
+    def discard(self) -> None:
+        """Stop, and leave no trace of an attempt in which nothing happened."""
+        self._withdraw()
+        self.boundary.asks.close()
+        self.proxy.close(drain_seconds=0)
+        self.recorder.discard()
+
     def leave(self) -> None:
         """Stop without sealing: what is on disk stays as a crash would leave it."""
+        self._withdraw()
         self.proxy.close(drain_seconds=0)
         self.recorder.close()
 

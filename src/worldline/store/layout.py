@@ -3,12 +3,13 @@
 runs/<run>/<result>.json                        hard link made at the commit point
 runs/<run>/trajectory/attempts/<ainst_...>/     owner-only
     lock  open.json  tail.jsonl  progress.json  chunks/000000.jsonl ...  blobs/{ordinary,restricted}/<hh>/<name>
-    result.json  manifest.staged.json  manifest.json  tail.torn  expiry.jsonl
+    result.json  manifest.staged.json  manifest.json  tail.torn  expiry.jsonl  annotations.jsonl  audit.jsonl
 runs/.contents/<hh>/<name>                      further names of contents that several runs hold
 
 `lock` is empty; `open.json` is derived from the header row; `progress.json` is gone once there is a result; `tail.torn`
-keeps what a crash cut off. `expiry.jsonl` says what was removed since, and stands outside the seal. The key that names
-restricted contents stands among them, as `blobs/restricted/key`.
+keeps what a crash cut off. Outside the seal stand `expiry.jsonl`, which says what was removed since, and what people
+wrote beside it: `annotations.jsonl`, `audit.jsonl`. The key that names restricted contents stands among them, as
+`blobs/restricted/key`.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ ATTEMPTS = Path("trajectory") / "attempts"
 TAIL, LOCK, OPEN, PROGRESS = "tail.jsonl", "lock", "open.json", "progress.json"
 RESULT, STAGED, MANIFEST = "result.json", "manifest.staged.json", "manifest.json"
 CHUNKS, BLOBS, TORN, EXPIRY = "chunks", "blobs", "tail.torn", "expiry.jsonl"
+BESIDE = ANNOTATIONS, AUDIT = "annotations.jsonl", "audit.jsonl"
 POOL = ".contents"
-SEALED_NAMES = frozenset({LOCK, OPEN, RESULT, STAGED, MANIFEST, CHUNKS, BLOBS, TORN, EXPIRY})
-# Everything that a sealed attempt's directory may hold. All of it is checked against the manifest or the header.
+SEALED_NAMES = frozenset({LOCK, OPEN, RESULT, STAGED, MANIFEST, CHUNKS, BLOBS, TORN, EXPIRY, ANNOTATIONS, AUDIT})
+# Everything that a sealed attempt's directory may hold. All of it is checked: against the manifest or the header, or by
+# a chain of its own.
 ORDINARY, RESTRICTED = TIERS = manifest.TIERS
 TIER_KEY = "key"
 HARD_LINK, RENAME = "hard-link", "rename"  # how a file came to its name; `rename` where there are no hard links
@@ -128,6 +131,12 @@ def place(temporary: Path, path: Path) -> str:
             sync_directory(temporary.parent)
         return RENAME
     return HARD_LINK
+
+
+def replace(temporary: Path, path: Path) -> None:
+    """Let a synced file take the place of another: whoever opens the name finds the one or the other, also later."""
+    os.replace(temporary, path)
+    sync_directory(path.parent)
 
 
 def write_durable(path: Path, data: bytes) -> str:

@@ -15,9 +15,10 @@ from __future__ import annotations
 import os
 import threading
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -28,9 +29,11 @@ from worldline.store.recording import Recording
 from worldline.store.seal import alone
 
 CATALOG = ".catalog"
+FACETS = ".facets"  # what the panel's list says besides (`store.facets`)
 WORTH = 16  # runs that are not in it yet: below that, reading them costs less than writing it anew
 _FORMAT = b"worldline-catalog/1 "
 _MOST = 64 << 20  # bytes
+T = TypeVar("T")
 _TICK, _COARSE_TICK = 100_000_000, 4_000_000_000  # ns: more than a clock's, and one that counts in seconds
 
 
@@ -69,7 +72,7 @@ class Listed:
     def __init__(self, store: Path) -> None:
         self._store = store
         self._root = str(store.absolute())
-        self._lines = _read(store)
+        self._lines = read_cache(store / CATALOG, _FORMAT, _Line)
         self._held: dict[str, _Line] = {}
         self._fresh = False
         self._before: int | None = None
@@ -98,11 +101,7 @@ class Listed:
         if missing < WORTH and len(self._held) == len(self._lines):
             return
         with suppress(OSError):  # a store that cannot be written to is read each time
-            descriptor = layout.create(self._draft)
-            state = os.fstat(descriptor)
-            os.close(descriptor)
-            coarse = state.st_ctime_ns % 1_000_000 == 0
-            self._before = state.st_ctime_ns - (_COARSE_TICK if coarse else _TICK)
+            self._before = settled(self._draft)
 
     def keep(self, entry: Entry, recording: Recording) -> None:
         """Keep the entry of a run, read since `begin`, where all that it depends on can be told by its stamps."""
@@ -111,7 +110,7 @@ class Listed:
             return
         said = (entry.task, entry.disposition, entry.outcome, entry.steps, entry.started, entry.seconds, entry.session)
         try:
-            stamps = _stamps(f"{self._root}/{entry.run}", recording.attempt_id, result)
+            stamps = stamps_of(f"{self._root}/{entry.run}", recording.attempt_id, result)
             own = os.stat(recording.attempt / layout.RESULT).st_ino
         except OSError:  # it is gone meanwhile
             return
@@ -136,17 +135,11 @@ class Listed:
     def _write(self) -> None:
         with alone(self._store):  # who forgets a run waits, or has changed it before
             lines = {run: line for run, line in self._held.items() if self._holds(run, line)}
-            data = encode_json(lines)
-            descriptor = os.open(self._draft, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                layout.write_all(descriptor, _FORMAT + b"%08x\n" % zlib.crc32(data) + data)
-            finally:
-                os.close(descriptor)
-            os.replace(self._draft, self._store / CATALOG)
+            write_cache(self._draft, self._store / CATALOG, _FORMAT, lines)
 
     def _holds(self, run: str, line: _Line) -> bool:
         try:
-            return _stamps(f"{self._root}/{run}", line.attempt, line.result) == line.stamps
+            return stamps_of(f"{self._root}/{run}", line.attempt, line.result) == line.stamps
         except (OSError, ValueError):  # gone; a name that no file can have
             return False
 
@@ -157,19 +150,40 @@ def forget(stores: Iterable[Path]) -> None:
         if store.is_dir():
             with alone(store):
                 (store / CATALOG).unlink(missing_ok=True)
+                (store / FACETS).unlink(missing_ok=True)
 
 
-def _stamps(run: str, attempt: str, result: str) -> list[int]:
+def settled(draft: Path) -> int:
+    """Create a draft, and say before which moment of the file system's clock (ns) nothing changes any more unseen."""
+    descriptor = layout.create(draft)
+    state = os.fstat(descriptor)
+    os.close(descriptor)
+    coarse = state.st_ctime_ns % 1_000_000 == 0
+    return state.st_ctime_ns - (_COARSE_TICK if coarse else _TICK)
+
+
+def write_cache(draft: Path, path: Path, head: bytes, lines: Mapping[str, Any]) -> None:
+    """Write what was derived of runs into a draft that is there, and give it its name. Raises `OSError`."""
+    data = encode_json(lines)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        layout.write_all(descriptor, head + b"%08x\n" % zlib.crc32(data) + data)
+    finally:
+        os.close(descriptor)
+    os.replace(draft, path)
+
+
+def stamps_of(run: str, attempt: str, result: str) -> list[int]:
     """Inode and last change of all that the entry of a published run depends on. Raises `OSError`."""
     stat = os.stat
     a, b, c = stat(run), stat(f"{run}/trajectory/attempts/{attempt}/{layout.MANIFEST}"), stat(f"{run}/{result}")
     return [a.st_ino, a.st_ctime_ns, b.st_ino, b.st_ctime_ns, c.st_ino, c.st_ctime_ns]
 
 
-def _read(store: Path) -> dict[str, _Line]:
-    """The lines of a store's catalogue; none where it is missing, not ours, or not what was written."""
+def read_cache(path: Path, begin: bytes, kind: type[T]) -> dict[str, T]:
+    """What was derived of runs, by their ids; nothing where it is missing, not ours, or not what was written."""
     try:
-        descriptor = os.open(store / CATALOG, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
             if os.fstat(descriptor).st_uid != os.geteuid():
                 return {}
@@ -177,9 +191,10 @@ def _read(store: Path) -> dict[str, _Line]:
     except OSError:
         return {}
     head, _, lines = data.partition(b"\n")
-    if head != _FORMAT + b"%08x" % zlib.crc32(lines):
+    if head != begin + b"%08x" % zlib.crc32(lines):
         return {}
     try:
-        return msgspec.json.decode(lines, type=dict[str, _Line])
+        found: dict[str, T] = msgspec.json.decode(lines, type=dict[str, kind])  # type: ignore[valid-type]
+        return found
     except (msgspec.DecodeError, UnicodeDecodeError):
         return {}

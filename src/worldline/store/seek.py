@@ -49,7 +49,7 @@ class SeekableLog:
     @classmethod
     def of(cls, attempt: Path) -> SeekableLog:
         """The log of an attempt directory as it stands now; rows that come later are not found."""
-        log = _Joined(attempt)
+        log = JoinedLog(attempt)
         return cls(log, log.files)
 
     def by_seq(self, seq: int) -> Found | None:
@@ -182,7 +182,7 @@ def _check(line: bytes, before: bytes) -> Event:
     return event
 
 
-class _Joined:
+class JoinedLog:
     """The files of a log as one source: what `events.jsonl` of a bundle holds, without a line that is being written."""
 
     def __init__(self, attempt: Path) -> None:

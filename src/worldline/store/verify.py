@@ -25,6 +25,8 @@ from worldline.store import layout, signature
 from worldline.store.bundle.packed import PackedRecording
 from worldline.store.bundle.verify_packed import Exports, judge_packed
 from worldline.store.forget import availability as states
+from worldline.store.note_lines import read_lines
+from worldline.store.notes import stored
 from worldline.store.recording import Recording
 from worldline.store.rows import RowReader
 from worldline.store.verdicts import Problem, Verdict, Verification, collect_blobs, derivation, rows_against_seal
@@ -73,6 +75,7 @@ def verify(
         "contents": len(reading.blobs),
         "disposition": manifest.disposition if manifest else recording.disposition,
         "fingerprint": recording.fingerprint if manifest else None,
+        "unsealed": [name for name in layout.BESIDE if (recording.attempt / name).exists()],
     }
     return Verification.of(answers, facts)
 
@@ -234,6 +237,17 @@ def _structure(recording: Recording, manifest: Manifest | None, reading: Reading
     yield from rows_against_seal(reading.rows, root, reading.header, reading.last, manifest)
     if manifest is not None:
         yield from _files(recording, manifest)
+    yield from _notes(recording, manifest)
+
+
+def _notes(recording: Recording, manifest: Manifest | None) -> Iterator[Problem]:
+    """What people wrote beside it chains. While it grows, a note may be younger than what was read of the rows."""
+    attempt, rows = (manifest.attempt, manifest.rows) if manifest is not None else (recording.attempt.name, None)
+    for name in layout.BESIDE:
+        try:
+            yield from read_lines(stored(recording, name), name, attempt, rows).problems
+        except Damaged as error:
+            yield Problem("changed", name, str(error))
 
 
 def _files(recording: Recording, manifest: Manifest) -> Iterator[Problem]:

@@ -150,7 +150,8 @@ class Proxy:
         upstream = self._upstreams[provider]
         headers = with_header(own_headers_left_out(request.head.headers), "Accept-Encoding", "identity")
         try:
-            answer = await upstream.send(request.head.method, target, headers, request.body)
+            body = request.body if live.body is None else live.body
+            answer = await upstream.send(request.head.method, target, headers, body)
         except (UpstreamError, NotSendable) as error:
             failure = {"type": "upstream", "kind": error.kind, "message": str(error)}
             live.fail(failure)

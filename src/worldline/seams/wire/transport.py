@@ -146,6 +146,14 @@ def _twins(name: str) -> _Twins:
             REFUSED, headers=[*NO_RETRY, ("content-type", "application/json")], content=body, request=request
         )
 
+    def sent(request: Any, body: bytes | None) -> Any:
+        """The request to send: with another body where a fork changed it."""
+        if body is None:
+            return request
+        headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"content-length"]
+        extensions = dict(request.extensions)
+        return library.Request(request.method, request.url, headers=headers, content=body, extensions=extensions)
+
     def failure_class(kind: Any) -> Any:
         """The library's class of that name (agents tell timeouts from refusals), else that of a failed connection."""
         found = getattr(library, str(kind), None)
@@ -250,6 +258,7 @@ def _twins(name: str) -> _Twins:
                 return refused(request, RecordEnds(answer.never_ended))
             if isinstance(answer, Served):
                 return served(request, answer, Replayed(answer))
+            request = sent(request, answer.body)
             try:
                 response = self._inner.handle_request(request)
             except BaseException as error:
@@ -288,6 +297,7 @@ def _twins(name: str) -> _Twins:
                 if hung_up_at(answer.data) == -1:
                     await asyncio.sleep(answer.patience)
                 return served(request, answer, Replayed(answer))
+            request = sent(request, answer.body)
             try:
                 response = await self._inner.handle_async_request(request)
             except Exception as error:

@@ -30,7 +30,8 @@ CONTAINER = "container.json"
 EVENTS, INDEX, MANIFEST = "events.jsonl", "index.json", "manifest.json"
 DECISIONS, NETWORK = "decisions.jsonl", "network.jsonl"
 TIER_KEY, EXPIRY = "restricted/key", "expiry.jsonl"
-RESOURCES, THUMBS, SNAPSHOTS = "resources/", "thumbs/", "snapshots/"
+ANNOTATIONS, AUDIT = "annotations.jsonl", "audit.jsonl"
+RESOURCES, THUMBS, SNAPSHOTS, MEDIA = "resources/", "thumbs/", "snapshots/", "media/"
 FORMAT = "worldline-container/1"
 STORED, DEFLATED = 0, 8
 MOST_ENTRIES = 100_000
@@ -46,10 +47,14 @@ _NAMES = {
     FORMAT: re.compile(
         _NAMES_0 + r"|decisions\.jsonl|network\.jsonl|expiry\.jsonl|restricted/key"
         r"|thumbs/[0-9a-f]{64}\.webp|snapshots/[a-z0-9][a-z0-9_-]{0,63}/meta\.json"
+        r"|media/[a-z0-9][a-z0-9_-]{0,63}\.(?:mp4|webm|kf\.json)"
     ),
 }
 """The names that entries may have beside `container.json`, by the format: no other is ever looked for or written."""
-_ORDER = ("events", "snapshots/", "resources/", "restricted/", "decisions", "expiry", "index", "manifest")
+_ORDER = (
+    *("events", "snapshots/", "resources/", "restricted/", "decisions", "media/", "expiry", "index", "manifest"),
+    *("annotations", "audit"),
+)
 _SAME_PLACE = {"thumbs/": "resources/", "network": "decisions"}
 _EXTENSIONS = {
     "image/png": "png",
@@ -110,6 +115,11 @@ def snapshot_name(checkpoint: str) -> str | None:
     """The entry that describes the snapshot of a checkpoint; None for an id that is no name."""
     name = f"{SNAPSHOTS}{checkpoint}/meta.json"
     return name if _NAMES[FORMAT].fullmatch(name) else None
+
+
+def is_named(format: str, name: str) -> bool:  # noqa: A002 the container's own word
+    """Whether an entry of that format may have the name."""
+    return format in _NAMES and _NAMES[format].fullmatch(name) is not None
 
 
 def local_header(entry: Entry) -> bytes:

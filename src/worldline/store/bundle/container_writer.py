@@ -57,13 +57,24 @@ class ContainerWriter:
         self._at += 30 + len(name) + 20
         return Adding(name, method, self._write, lambda entry: self._ended(entry, begins))
 
+    def copy(self, entry: Entry, parts: Iterable[bytes]) -> None:
+        """Add an entry of another container: its header and its stored bytes as they stand there."""
+        for part in parts:
+            self._write(part)
+        self.entries.append(entry)
+
     def _ended(self, entry: Entry, begins: int) -> None:
         self.entries.append(entry)
         self._overwrite(container.local_header(entry), begins)
 
-    def finish(self, seal: str, withheld: tuple[tuple[str, int, str], ...]) -> int:
+    def finish(
+        self,
+        seal: str,
+        withheld: tuple[tuple[str, int, str], ...],
+        format: str = container.FORMAT,  # noqa: A002 the container's own word
+    ) -> int:
         """Add `container.json` and the directory; returns the file's size, which is on the disk then."""
-        data = container.encode(Container(container.FORMAT, tuple(self.entries), seal, withheld))
+        data = container.encode(Container(format, tuple(self.entries), seal, withheld))
         own = container.own_entry(data)
         self._write(container.local_header(own) + data + container.central_directory((*self.entries, own)))
         os.fsync(self._file)

@@ -18,7 +18,18 @@ from typing import NamedTuple
 from worldline.errors import Ineligible, UsageError
 from worldline.model.events import Event, encode_json
 from worldline.store import layout
-from worldline.store.bundle.container import DEFLATED, EVENTS, EXPIRY, INDEX, MANIFEST, TIER_KEY, resource_name
+from worldline.store.bundle.container import (
+    AUDIT,
+    DEFLATED,
+    EVENTS,
+    EXPIRY,
+    INDEX,
+    MANIFEST,
+    MEDIA,
+    STORED,
+    TIER_KEY,
+    resource_name,
+)
 from worldline.store.bundle.container_writer import ContainerWriter
 from worldline.store.bundle.index import IndexBuilder
 from worldline.store.bundle.packed import PackedRecording
@@ -26,6 +37,8 @@ from worldline.store.bundle.pictures import PICTURES, pixels_only, thumb_name
 from worldline.store.bundle.snapshots import CHECKPOINT, Snapshots
 from worldline.store.bundle.squeeze import Squeeze
 from worldline.store.forget import availability
+from worldline.store.note_lines import read_lines
+from worldline.store.notes import stored
 from worldline.store.recording import Recording
 from worldline.store.rows import RowReader
 from worldline.store.verdicts import Verification
@@ -61,8 +74,9 @@ def pack(
 ) -> Packed:
     """Pack a sealed recording (a directory, or a bundle) into `target`.
 
-    With `share` the contents of the restricted tier and their key are left out, and listed. `exports` derive further
-    entries from the log, by the entry's name; `thumbnail` makes a small WebP of a picture, or None.
+    With `share` the contents of the restricted tier and their key are left out, and listed; so is the audit, which says
+    who looked at what. Annotations go along, and the media of a bundle. `exports` derive further entries from the log,
+    by the entry's name; `thumbnail` makes a small WebP of a picture, or None.
     Raises `Ineligible` for one that is not sealed or does not verify, `UsageError` where `target` exists.
     """
     if recording.manifest is None or isinstance(recording, PackedRecording):
@@ -79,6 +93,7 @@ def pack(
             packing.contents(thumbnail)
             for name, export in (exports or {}).items():
                 writer.deflate(name, export(recording))
+            packing.media()
             packing.tail()
             left_out = packing.withheld
             size = writer.finish(str(recording.fingerprint), tuple(left_out))
@@ -100,6 +115,7 @@ class _Packing:
         self._share = share
         # Before any content is looked at: what is removed meanwhile is missed, not passed over in silence.
         self._expiry = _expiry_of(recording)
+        self._beside = {name: _lines_of(recording, name) for name in layout.BESIDE if not (share and name == AUDIT)}
         self._index = IndexBuilder()
         self.withheld: list[tuple[str, int, str]] = []
         self.expired: list[str] = []
@@ -170,6 +186,16 @@ class _Packing:
         if made is not None and pixels_only(made):
             self._writer.store(thumb_name(str(reference["name"])), [made])
 
+    def media(self) -> None:
+        """The media of a bundle, which show ordinary pictures alone (`engine.media`)."""
+        recording = self._recording
+        if not isinstance(recording, PackedRecording):
+            return
+        for entry in recording.container.entries:
+            if entry.name.startswith(MEDIA):
+                put = self._writer.store if entry.method == STORED else self._writer.deflate
+                put(entry.name, recording.content_of(entry))
+
     def tail(self) -> None:
         """What a reader asks for first."""
         if self._expiry:
@@ -177,6 +203,9 @@ class _Packing:
         self._index.result = _result_of(self._recording)
         self._writer.deflate(INDEX, [encode_json(self._index.index())])
         self._writer.store(MANIFEST, [self._recording.manifest_line or b""])
+        for name, lines in self._beside.items():
+            if lines:
+                self._writer.deflate(name, [lines])
 
 
 def _refuse_unfit(recording: Recording, verification: Verification) -> None:
@@ -191,6 +220,12 @@ def _result_of(recording: Recording) -> str:
     if isinstance(recording, PackedRecording):
         return recording.index.result
     return (recording.attempt / layout.RESULT).read_text("utf-8")
+
+
+def _lines_of(recording: Recording, name: str) -> bytes:
+    """The lines that people wrote beside the recording; what a crash left of one is none."""
+    data = stored(recording, name)
+    return data[: read_lines(data, name, None).size]
 
 
 def _expiry_of(recording: Recording) -> bytes:

@@ -63,7 +63,9 @@ class PackedRecording(Recording):
     """A recording in a bundle. Raises `NotARecording` or `Damaged` where its tail is not one's."""
 
     def __init__(self, name: str) -> None:
-        self.source: Source = Tailed(UrlSource(name) if "://" in name else FileSource(Path(name)))
+        source: UrlSource | FileSource = UrlSource(name) if "://" in name else FileSource(Path(name))
+        self.inode = source.inode if isinstance(source, FileSource) else None  # (device, inode) of a file
+        self.source: Source = Tailed(source)
         self.container = open_container(self.source)
         self._entries = Entries(self.source, self.container)
         self.entries = self._entries.by_name

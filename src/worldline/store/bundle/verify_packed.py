@@ -23,11 +23,14 @@ from worldline.store import layout
 from worldline.store.blobs import KEY_BYTES, naming
 from worldline.store.bundle.blocks import BlockCheck
 from worldline.store.bundle.container import (
+    ANNOTATIONS,
+    AUDIT,
     CONTAINER,
     EVENTS,
     EXPIRY,
     INDEX,
     MANIFEST,
+    MEDIA,
     RESOURCES,
     SNAPSHOTS,
     THUMBS,
@@ -39,14 +42,18 @@ from worldline.store.bundle.container import (
 )
 from worldline.store.bundle.index import Index, IndexBuilder
 from worldline.store.bundle.index_0 import Index0, IndexBuilder0
+from worldline.store.bundle.media import KEY_FRAMES, MOST_KEY_FRAME_BYTES, Screens, VideoForm, alone, key_frames
 from worldline.store.bundle.packed import PackedRecording
 from worldline.store.bundle.pictures import MOST_THUMB_BYTES, PICTURES, pictured, pixels_only
 from worldline.store.bundle.snapshots import Snapshots
 from worldline.store.forget import availability as states
+from worldline.store.note_lines import MOST_BYTES, read_lines
 from worldline.store.recording import Recording
 from worldline.store.rows import RowReader
 from worldline.store.verdicts import Problem, Verdict, collect_blobs, derivation, rows_against_seal
 
+_READ = {THUMBS: MOST_THUMB_BYTES, ANNOTATIONS: MOST_BYTES, AUDIT: MOST_BYTES, KEY_FRAMES: MOST_KEY_FRAME_BYTES}
+"""How much is read of an entry whose content is looked at, by the beginning or end of its name."""
 MOST_STRANGERS = 1000  # problems of one kind that are listed one by one
 Watch = Callable[[int], None]
 Exports = Mapping[str, Callable[[Recording], Iterator[bytes]]]
@@ -95,6 +102,7 @@ class _Judging:
         self.missing: list[Problem] = []
         self.counts: Counter[str] = Counter()
         self.unsealed: list[str] = []
+        self._screens = Screens(recording.entries)
         self.rows = 0
 
     def read(self, watch: Watch) -> None:
@@ -111,6 +119,8 @@ class _Judging:
         for entry in recording.container.entries:
             if entry.name != EVENTS:
                 self._entry(entry)
+        for name in alone(recording.entries):
+            add(Problem("added", name, "a track has one video and the list of its key frames; this stands alone"))
         for name in sorted(self._snapshots.keys() - recording.entries.keys()):
             add(Problem("missing", name, "the rows name a snapshot of which nothing is said"))
         self._absent()
@@ -133,6 +143,7 @@ class _Judging:
             if (made := snapshots.row(event)) is not None:
                 self._snapshots[made[0]] = hashlib.sha256(made[1]).hexdigest()
             builder.row(event)
+            self._screens.row(event)
             if rows.bytes - told >= 1 << 20:
                 watch(rows.bytes - told)
                 told = rows.bytes
@@ -180,6 +191,10 @@ class _Judging:
         sealed = self._sealed.get(name) if name is not None else None
         naming_digest = self._naming(sealed[2]) if sealed is not None else None
         crc, size, digest, parts = 0, 0, hashlib.sha256(), []
+        most = next(
+            (most for some, most in _READ.items() if entry.name.startswith(some) or entry.name.endswith(some)), 0
+        )
+        form = VideoForm(entry.name)
         try:
             for part in self._recording.content_of(entry):
                 crc, size = zlib.crc32(part, crc), size + len(part)
@@ -187,7 +202,9 @@ class _Judging:
                     naming_digest.update(part)
                 elif not entry.name.startswith(RESOURCES):
                     digest.update(part)
-                if entry.name.startswith(THUMBS) and size <= MOST_THUMB_BYTES:
+                if entry.name.startswith(MEDIA):
+                    form.part(part)
+                if size <= most:
                     parts.append(part)
         except WorldlineError as error:
             self.structure.append(Problem("changed", entry.name, str(error)))
@@ -199,7 +216,7 @@ class _Judging:
         if name is not None:
             self._content(entry, name, sealed, size, naming_digest.hexdigest() if naming_digest else None)
         else:
-            self._derived(entry, digest.hexdigest(), b"".join(parts))
+            self._derived(entry, digest.hexdigest(), b"".join(parts), form)
 
     def _naming(self, tier: str) -> Any:
         """The digest that names contents of a tier; None where its key is not here."""
@@ -227,7 +244,7 @@ class _Judging:
         problems = self.missing if state == states.MISSING else self.corrupt
         problems.append(Problem(state, f"blob {name[:12]}", detail))
 
-    def _derived(self, entry: Entry, digest: str, content: bytes) -> None:
+    def _derived(self, entry: Entry, digest: str, content: bytes, form: VideoForm) -> None:
         """What stands beside log and contents: made again where that is possible."""
         add = self.structure.append
         if entry.name.startswith(SNAPSHOTS):
@@ -238,6 +255,14 @@ class _Judging:
             sealed = self._sealed.get(pictured(entry.name), (0, "", ""))
             if sealed[1] not in PICTURES or sealed[2] != layout.ORDINARY or not pixels_only(content):
                 add(Problem("added", entry.name, "no thumbnail of a picture in this run, or more than its pixels"))
+        elif entry.name in (ANNOTATIONS, AUDIT):
+            self.unsealed.append(entry.name)
+            attempt = self._manifest.attempt if self._manifest is not None else None
+            whole = content if len(content) == entry.size else b"\0"  # too large to be read
+            self.structure += read_lines(whole, entry.name, attempt, self.rows).problems
+        elif entry.name.startswith(MEDIA):
+            self.unsealed.append(entry.name)
+            self._media(entry.name, content, form)
         elif entry.name in self._exports:
             if self._exported(entry.name) != digest:
                 add(Problem("changed", entry.name, "not what is derived from these rows"))
@@ -248,6 +273,14 @@ class _Judging:
                 self.unsealed.append(entry.name)  # no content says whether it is the one
         elif entry.name not in (INDEX, MANIFEST, EXPIRY):
             self.unsealed.append(entry.name)
+
+    def _media(self, name: str, content: bytes, form: VideoForm) -> None:
+        """A video has the form of one; a list of key frames names screenshots of this run."""
+        if not name.endswith(KEY_FRAMES):
+            if not form.fits:
+                self.structure.append(Problem("added", name, "no video of the form that its name says"))
+        elif (frames := key_frames(content)) is None or not self._screens.named(frames):
+            self.structure.append(Problem("changed", name, "no list of key frames that are screenshots of this run"))
 
     def _exported(self, name: str) -> str | None:
         """The digest of an entry as it is derived again; None where the rows cannot be read for it."""

@@ -1,5 +1,6 @@
-"""Files that stand outside the seal and are chains of their own, made like the log's (`model.events`): `expiry.jsonl`
-and `contained.jsonl`. A record counts where its bytes are those that it must have in its place.
+"""Files that stand outside the seal and are chains of their own, made like the log's (`model.events`): `expiry.jsonl`,
+`contained.jsonl`, `annotations.jsonl` and `audit.jsonl`. A record counts where its bytes are those that it must have in
+its place; its first field is its number there.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ def chain(record: Any, head: bytes) -> tuple[bytes, bytes]:
     return events.line(body, h), h
 
 
-def chained(line: bytes, kind: type[T], seq: int, head: bytes) -> tuple[T, bytes] | None:
-    """The record of a line and its hash, if it is number `seq` behind the hash `head`; else None."""
+def chained(line: bytes, kind: type[T], number: int, head: bytes) -> tuple[T, bytes] | None:
+    """The record of a line and its hash, if it is number `number` behind the hash `head`; else None."""
     with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
         record: Any = msgspec.json.decode(line[: -events.SUFFIX] + b"}", type=kind)
         due, h = chain(record, head)
-        if record.seq == seq and due == line:
+        if getattr(record, kind.__struct_fields__[0]) == number and due == line:
             return record, h
     return None
 

@@ -1,7 +1,8 @@
 """Keeping a store small: whole runs go to the trash beside it, `<store>/../trash/<run>`, when somebody says so.
 
 Nothing goes by itself, and nothing is deleted but out of the trash. What is pinned (an empty file `pinned` in the run's
-directory) or has a live writer stays. A run's age is that of the last change to its directories.
+directory) or has a live writer stays, and what a branch left stays as long as the branch. A run's age is that of the
+last change to its directories.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from worldline.errors import RecordError
+from worldline.errors import ReadError, RecordError
 from worldline.model.ids import is_id
 from worldline.store import layout, listed
 from worldline.store.blobs import sweep_pool
@@ -44,8 +45,40 @@ def select(store: Path, now: float, older_than: float | None = None, keep: int |
         return []
     found = runs(store)
     found = found if keep is None else found[: max(0, len(found) - keep)]
-    candidates = (_candidate(run, now) for run in found)
-    return [each for each in candidates if older_than is None or each.age > older_than]
+    candidates = [_candidate(run, now) for run in found]
+    return _with_branches(store, [each for each in candidates if older_than is None or each.age > older_than])
+
+
+def _with_branches(store: Path, chosen: list[Candidate]) -> list[Candidate]:
+    """The candidates; one stays as long as a branch of it does, which could not be replayed without it."""
+    left, going = branches(store), set[str]()
+    settled: list[Candidate] = []
+    for each in reversed(chosen):  # a branch is younger than what it left
+        stays = sorted(left.get(each.run, set()) - going)
+        if each.kept is None and stays:
+            each = msgspec.structs.replace(each, kept=_left_by(stays))
+        if each.kept is None:
+            going.add(each.run)
+        settled.insert(0, each)
+    return settled
+
+
+def branches(store: Path) -> dict[str, set[str]]:
+    """Of each run that branches left, those in the store that did. What cannot be read has left none."""
+    left: dict[str, set[str]] = {}
+    for run in runs(store):
+        for attempt in layout.attempts(run):
+            try:
+                bound = Recording(attempt).header.data.get("parent")
+            except ReadError:
+                continue
+            if bound is not None and bound.get("run") != run.name:
+                left.setdefault(str(bound.get("run")), set()).add(run.name)
+    return left
+
+
+def _left_by(stays: list[str]) -> str:
+    return f"{stays[0]} is a branch of it"
 
 
 def trashed(store: Path, now: float) -> list[Candidate]:
@@ -85,19 +118,27 @@ def why_kept(run: Path) -> str | None:
 
 def move(store: Path, chosen: Iterable[Candidate]) -> Iterator[Candidate]:
     """Move runs to the trash, those that may go; gives each as it stands then. Raises `RecordError`."""
-    trash = trash_of(store)
-    for each in chosen:
-        kept = why_kept(each.path)
-        if kept is None:
-            layout.make_private(trash, shared=True)
-            target = trash / each.run
-            if os.path.lexists(target):
-                raise RecordError(f"{target} is in the trash already", path=str(target))
-            os.rename(each.path, target)
-            layout.sync_directory(trash)
-            layout.sync_directory(store)
-            listed.forget([store])
-        yield msgspec.structs.replace(each, kept=kept)
+    left, asked = branches(store), list(chosen)
+    moved = [_moved(store, each, left) for each in reversed(asked)]  # branches before what they left
+    return reversed(moved)
+
+
+def _moved(store: Path, each: Candidate, left: dict[str, set[str]]) -> Candidate:
+    """One run, moved where it may go; then it is no more among those that `left` others."""
+    trash, stays = trash_of(store), sorted(left.get(each.run, ()))
+    kept = why_kept(each.path) or (_left_by(stays) if stays else None)
+    if kept is None:
+        layout.make_private(trash, shared=True)
+        target = trash / each.run
+        if os.path.lexists(target):
+            raise RecordError(f"{target} is in the trash already", path=str(target))
+        os.rename(each.path, target)
+        layout.sync_directory(trash)
+        layout.sync_directory(store)
+        listed.forget([store])
+        for others in left.values():
+            others.discard(each.run)
+    return msgspec.structs.replace(each, kept=kept)
 
 
 def delete(store: Path, chosen: Iterable[Candidate]) -> Iterator[Candidate]:

@@ -1,0 +1,228 @@
+"""The door of a branch: its prefix is served from the record, and behind it what crosses goes live through the gate.
+
+Prefix calls are matched by key against the recorded partial order; one that is not in it ends the branch, and nothing
+goes live (`NotReproducible`). The first call behind the prefix opens the branch: its seeds are recorded, then it
+crosses. What the agent says again of the prefix is in the record already and is not written again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from worldline.engine.boundary import RecordBoundary
+from worldline.engine.cassette import Answer, Cassette
+from worldline.engine.changing import changed, variants
+from worldline.engine.content import Content
+from worldline.engine.crossing import Call, Live, Served
+from worldline.engine.exchanges import Exchange, unsettled
+from worldline.engine.family import Relatives
+from worldline.engine.gate import Fired, Gate, PolicyEngine
+from worldline.engine.lineage import LineageRecording
+from worldline.engine.live_tools import Counts, LiveTools
+from worldline.engine.matcher import Divergence, Matcher
+from worldline.engine.plan import ROTATE, ForkPoint
+from worldline.engine.recorder import Recorder
+from worldline.errors import Diverged, Ineligible, NotReproducible
+from worldline.model.dialects.change import Change, held_at_provider
+from worldline.model.effects import Mode
+from worldline.model.events import Event
+
+RESEEDED = ("rng", "uuid", "derived keys")  # what a branch draws anew
+_NOTES = ("marker", "permission", "observation")
+_Note = tuple[str, str, str, Mapping[str, Any], Mapping[str, Any]]
+
+
+class ForkBoundary:
+    """Serves the prefix of `point`, then records what crosses. Raises what opening a lineage raises."""
+
+    mode = "fork"
+
+    def __init__(self, recorder: Recorder, point: ForkPoint, policy: PolicyEngine) -> None:
+        self.recorder = recorder
+        self.point = point
+        self.counts = Counts()
+        self.failure: NotReproducible | None = None
+        self._notes: Counter[tuple[str, str, str]] = Counter()
+        cassette = Cassette(point.prefix, filled=False)
+        for event in point.prefix.events():
+            cassette.fold(event)
+            self._notes[_said(event)] += _is_note(event, point.prefix)
+        exchanges = cassette.exchanges
+        self.unknown = unsettled(exchanges)
+        known = [e for e in exchanges if e.finished is not None or e.given_up is not None]
+        cassette.exchanges = [_edited(exchange, point) for exchange in known]
+        self.matcher = Matcher(cassette, partial=False, goes_on=True)
+        self._inner = RecordBoundary(recorder, [i for e in exchanges for i in e.start_data.get("results", ())])
+        self.asks = self._inner.asks
+        relatives = Relatives(recorder, point)
+        gate = Gate(
+            policy,
+            [Fired(e, point.prefix) for e in exchanges if e.kind == "action"],
+            [] if point.resumed else _later(point),
+            elsewhere=relatives.fired,
+            allow_repeat=point.plan.allow_repeat,
+            resumed=point.resumed,
+        )
+        self._tools = LiveTools(self._inner, gate, self.counts, relatives.fired, point.plan.allow_repeat)
+        self._changes = point.prefix.changes
+        self._forks = point.prefix.forks()
+        self._seed = hashlib.sha256(f"{point.h}/{recorder.run}/{recorder.attempt_id}".encode()).hexdigest()
+        rotated = Change(sampling_seed=int(self._seed[:8], 16) & 0x7FFFFFFF)  # 31 bits, which every provider takes
+        self.change = point.change.then(rotated) if point.plan.seed == ROTATE else point.change
+        self._waiting: list[_Note] = []
+        self._lock = threading.RLock()
+        self._is_live = False
+        self._describe()
+        self._own_rows = recorder.log.seq
+
+    def _describe(self) -> None:
+        """The branch's own first rows: where it left its parent, and what it changes."""
+        point = self.point
+        said = {
+            "branch_id": self.recorder.run,
+            "step": point.step,
+            "at": point.at,
+            "resumed": point.resumed,
+            "changed": point.changed,
+            "change": Content.of(msgspec.to_builtins(self.change)) if self.change else None,
+            "seed": point.plan.seed,
+            "side_effect_cursor": point.seq,
+        }
+        self.recorder.append("snapshot_ref", "branch", {}, said)
+        for call, content in point.edits.items():
+            self.recorder.append("meta", "edit", {"mode": str(Mode.MOCK)}, {"edited": call, "result": content})
+
+    def begin(self, call: Call) -> Served | Live:
+        """The recorded answer of a prefix call; behind the prefix what the gate lets. Raises `NotReproducible`."""
+        if self.failure is not None:
+            raise self.failure
+        if not self._is_live and (exchange := self._in_prefix(call)) is not None:
+            return self._served(exchange)
+        self._go_live()
+        if call.kind == "action":
+            return self._tools.begin(call)
+        return self._decision(call) if call.kind == "decision" else self._inner.begin(call)
+
+    def _in_prefix(self, call: Call) -> Exchange | None:
+        known = [self._inner.known(each) for each in variants(call, self._changes)]
+        try:
+            return self.matcher.find(call, *known)
+        except Diverged:
+            found = self.matcher.first
+            assert found is not None, "who says that it diverged says where"
+            self.failure = self._not_reproducible(found)
+            raise self.failure from None
+
+    def _served(self, exchange: Exchange) -> Served:
+        if exchange.kind != "observation":
+            edited = exchange.call in self.point.edits
+            with self._lock:
+                self.counts.mocked += edited
+                self.counts.prefix += not edited
+        return Answer(self.matcher.cassette, exchange, self.matcher)
+
+    def _not_reproducible(self, found: Divergence) -> NotReproducible:
+        """The divergence, told by the row of the recording that has it."""
+        if found.seq is not None:
+            found = msgspec.structs.replace(found, seq=self.point.prefix.origin(found.seq)[1])
+        where = f"{found.name}, {found.call}" if found.call else found.name
+        what = (
+            f"what comes before {self.point.at} cannot be served to this agent: {found.kind} at {where}: {found.path}"
+        )
+        return NotReproducible(what, **msgspec.structs.asdict(found))
+
+    def _go_live(self) -> None:
+        """Open the branch, once: what it draws by chance is its own from here on, and on record."""
+        with self._lock:
+            if self._is_live:
+                return
+            if not self.point.resumed:
+                said = {"branch": self.recorder.run, "seed": self._seed, "reseeded": list(RESEEDED)}
+                self.recorder.append("meta", "branch_reseed", {}, said, durable=True)
+            self._is_live = True
+            self._say_waiting()
+
+    def _decision(self, call: Call) -> Live:
+        """A model call as the fork changes it. Raises `Ineligible` for one that cannot be asked on a branch."""
+        if call.body is not None and not self.point.resumed and held_at_provider(call.body):
+            reason = "the request leans on a conversation that the provider holds, which went on behind the fork"
+            raise Ineligible(reason, reasons=[reason])
+        try:
+            asked, done = changed(call, self.change)
+        except ValueError as error:
+            raise Ineligible(f"{call.name} cannot be changed: {error}", reasons=[str(error)]) from None
+        with self._lock:
+            self.counts.live += 1
+        if done:
+            asked = msgspec.structs.replace(asked, facts={**asked.facts, "changed": done})
+        live = self._inner.begin(asked)
+        live.body = asked.body if done else None
+        return live
+
+    def forks(self) -> int | None:
+        """Those of the lineage that the agent came past, and this one once it is live."""
+        if self._is_live:
+            return len(self._forks) + (not self.point.resumed)
+        return sum(seq <= self.matcher.reached for seq in self._forks)
+
+    def note(self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        """What the agent says again of the prefix is counted; what it says first is written once the branch is live."""
+        with self._lock:
+            if self._notes[kind, src, lane] > 0:
+                self._notes[kind, src, lane] -= 1
+            elif self._is_live:
+                self._inner.note(kind, src, lane, keys, data)
+            else:
+                self._waiting.append((kind, src, lane, keys, data))
+
+    def _say_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for note in waiting:
+            self._inner.note(*note)
+
+    def end(self) -> bool:
+        """The agent has ended. Whether anything happened that the parent does not have; then all of it is written.
+
+        Raises `NotReproducible` where it ended before all of the prefix was served.
+        """
+        with self._lock:
+            if self.failure is None and not self._is_live:
+                self.matcher.end()
+                if (first := self.matcher.first) is not None:
+                    self.failure = self._not_reproducible(first)
+            if self.failure is not None:
+                raise self.failure
+            self._say_waiting()
+            return self.recorder.log.seq > self._own_rows
+
+
+def _edited(exchange: Exchange, point: ForkPoint) -> Exchange:
+    """An exchange of the prefix; one that was edited gives what it was edited to."""
+    content = point.edits.get(exchange.call)
+    if content is not None:
+        exchange.data = {"name": exchange.name, "result": msgspec.json.decode(content.data), "elapsed_ns": 0}
+    return exchange
+
+
+def _later(point: ForkPoint) -> list[Fired]:
+    """The tool calls that the parent made behind the fork."""
+    parent = point.parent
+    return [Fired(e, parent) for e in Cassette(parent).exchanges if e.kind == "action" and e.started > point.seq]
+
+
+def _is_note(event: Event, recording: LineageRecording) -> bool:
+    """Whether a row is what the agent said itself: no crossing, and not what the gate or who was asked wrote."""
+    if event.call is not None or event.kind not in _NOTES or "parent_id" in event.keys:
+        return False
+    facts = recording.loaded(event.data.get("facts")) if event.kind == "permission" else None
+    return not (isinstance(facts, dict) and "id" in facts)
+
+
+def _said(event: Event) -> tuple[str, str, str]:
+    return event.kind, event.src, event.lane

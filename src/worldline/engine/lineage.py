@@ -1,0 +1,266 @@
+"""The lineage of a branch: the recordings that it continues, oldest first, read as one.
+
+A branch holds what happened behind its fork and names, in its header, the row at which it left its parent:
+`{run, attempt, seq, h, genesis}`. Each such edge is checked whenever a lineage is opened. What stands before the fork
+is never copied: it is read where it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from worldline.errors import Damaged, LineageBroken, ReadError
+from worldline.model.dialects.change import Change
+from worldline.model.events import Event
+from worldline.model.ids import is_id, short
+from worldline.store import layout
+from worldline.store.recording import Recording
+from worldline.store.rows import RowReader
+
+BRANCH, EDIT, RESEED = "snapshot_ref/branch", "meta/edit", "meta/branch_reseed"
+_ENDS = frozenset({"decision/response", "observation/tool_result"})
+DEEPEST = 10_000  # forks of forks
+_OWN = frozenset({"meta/header", "meta/end", BRANCH, EDIT, RESEED})  # rows that say something of one recording alone
+
+
+class Branch(msgspec.Struct, frozen=True):
+    """What a branch says of itself in its row `snapshot_ref/branch`.
+
+    `step` is the number of its first step; `change` is made in every request behind the fork, `changed` says in words
+    what this fork changed; `edits` holds by call what its results were changed to; `resumed` goes on where its parent
+    broke off, with nothing changed.
+    """
+
+    step: int
+    at: str
+    change: Change
+    changed: list[str]
+    edits: dict[str, Event]
+    resumed: bool
+    seed: str | None
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """One recording of a lineage, up to and with its row `upto`; None for all of it."""
+
+    recording: Recording
+    upto: int | None
+    branch: Branch | None  # None of the first
+
+
+def branch_of(recording: Recording) -> Branch | None:
+    """What a recording says of the fork that made it; None where none did. Raises `Damaged` where it cannot be read."""
+    if recording.header.data.get("parent") is None:
+        return None
+    said: dict[str, Any] | None = None
+    edits: dict[str, Event] = {}
+    for event in recording.events():
+        if event.name == BRANCH:
+            said = {key: recording.loaded(value) for key, value in event.data.items()}
+        elif event.name == EDIT:
+            edits[str(event.data.get("edited"))] = event
+        elif event.name != "meta/header":
+            break
+    try:
+        if said is None:
+            raise ValueError("it has no row that says where it left its parent")
+        return Branch(
+            step=msgspec.convert(said.get("step"), int),
+            at=str(said.get("at")),
+            change=msgspec.convert(said.get("change") or {}, Change),
+            changed=[str(word) for word in said.get("changed") or ()],
+            edits=edits,
+            resumed=said.get("resumed") is True,
+            seed=said.get("seed") if isinstance(said.get("seed"), str) else None,
+        )
+    except (ValueError, TypeError) as error:
+        raise Damaged(f"{recording.path}: the branch cannot be read: {error}", file=str(recording.attempt)) from None
+
+
+def parent_of(recording: Recording) -> tuple[Recording, int] | None:
+    """The recording that a branch left and the row at which it did; None for one that left none.
+
+    Raises `LineageBroken` where it is not in the store, or is not what the branch was bound to.
+    """
+    bound = recording.header.data.get("parent")
+    if bound is None:
+        return None
+    run, attempt, seq = str(bound.get("run")), str(bound.get("attempt")), bound.get("seq")
+    facts = {"run": run, "attempt": attempt, "seq": seq}
+    if not (is_id(run, "run") and is_id(attempt, "ainst") and type(seq) is int and seq >= 0):
+        raise LineageBroken(f"{recording.path} is bound to no row of a run", **facts)
+    place = recording.run_directory.parent / run / layout.ATTEMPTS / attempt
+    what = f"{short(recording.run_id)} left {run} at row {seq:,}"
+    if not place.is_dir():
+        raise LineageBroken(f"{what}, which is not in {recording.run_directory.parent}: bring that run back", **facts)
+    try:
+        parent = Recording(place)
+        header, row = parent.header, parent.event(seq)
+    except ReadError as error:
+        raise LineageBroken(f"{what}, which cannot be read: {error}", **facts) from error
+    said = header.data
+    if (said.get("run"), said.get("attempt")) != (run, attempt) or genesis_of(parent) != bound.get("genesis"):
+        raise LineageBroken(f"{what}, and what stands there is another run", **facts)
+    if row is None or row.h != bound.get("h"):
+        raise LineageBroken(f"{what}, and that row is not what it was", **facts)
+    return parent, seq
+
+
+def genesis_of(recording: Recording) -> str:
+    """The hash of the header of the oldest ancestor, as the recording says it."""
+    parent = recording.header.data.get("parent")
+    return str(parent.get("genesis")) if parent else recording.header.h
+
+
+class LineageRecording(Recording):
+    """A recording and all it continues, read as one: rows from the first ancestor on, numbered anew.
+
+    What was edited reads as the branch has it. Of a call that was under way where a branch left, the end stands right
+    before the branch's own rows. Raises `LineageBroken`, or what reading a recording raises.
+    """
+
+    def __init__(self, recording: Recording, upto: int | None = None) -> None:
+        super().__init__(recording.attempt)
+        self.own = recording
+        segments = [Segment(recording, upto, branch_of(recording))]
+        while (edge := parent_of(segments[0].recording)) is not None:
+            parent, seq = edge
+            segments.insert(0, Segment(parent, seq, branch_of(parent)))
+            if len(segments) > DEEPEST:
+                raise LineageBroken(f"{recording.path} has over {DEEPEST:,} ancestors", run=recording.run_id)
+        self.segments = segments
+        self._origins: list[tuple[int, int]] = []
+
+    @property
+    def change(self) -> Change:
+        """What is changed in requests behind the last fork."""
+        branch = self.segments[-1].branch
+        return branch.change if branch is not None else Change()
+
+    @property
+    def changes(self) -> list[Change]:
+        """Every change that was made in requests of the lineage, each once, oldest first."""
+        found: list[Change] = []
+        for segment in self.segments:
+            if segment.branch is not None and segment.branch.change and segment.branch.change not in found:
+                found.append(segment.branch.change)
+        return found
+
+    @property
+    def origins(self) -> list[tuple[int, int]]:
+        """Where each row was written: the number of its recording, oldest first, and its own number there."""
+        if not self._origins:
+            for _ in self.events():
+                pass
+        return self._origins
+
+    def origin(self, seq: int) -> tuple[Segment, int]:
+        """The recording that row `seq` of the lineage was written to, and its own number there."""
+        segment, own = self.origins[seq]
+        return self.segments[segment], own
+
+    def begins(self) -> int:
+        """The first row of the last recording, in the lineage's numbers; behind all where it has none."""
+        last, origins = len(self.segments) - 1, self.origins
+        return next((seq for seq, (which, _) in enumerate(origins) if which == last), len(origins))
+
+    def forks(self) -> list[int]:
+        """The first row behind each fork, in the lineage's numbers; a run that was resumed is one with the one before.
+
+        A fork behind which nothing stands yet is behind all rows.
+        """
+        begun: dict[int, int] = {}
+        for seq, (number, _) in enumerate(self.origins):
+            begun.setdefault(number, seq)
+        found, first = list[int](), len(self.origins)
+        for number in reversed(range(len(self.segments))):
+            first = begun.get(number, first)  # where it has no rows, the next one's are the first behind it
+            branch = self.segments[number].branch
+            if branch is not None and not branch.resumed:
+                found.insert(0, first)
+        return found
+
+    def events(self, through: Callable[[RowReader], Iterable[Event]] = iter) -> Iterator[Event]:
+        """The rows of all, each with its number and time in the lineage."""
+        edits = {call: row for s in self.segments if s.branch for call, row in s.branch.edits.items()}
+        origins: list[tuple[int, int]] = []
+        base = latest = 0
+        self.damages = []
+        for number, segment in enumerate(self.segments):
+            for event in _rows(segment):
+                if event.name == "observation/tool_result" and event.call in edits:
+                    event = _edited(event, edits[event.call])
+                latest = max(latest, base + event.t)
+                origins.append((number, event.seq))
+                yield msgspec.structs.replace(event, seq=len(origins) - 1, t=base + event.t)
+            self.damages += segment.recording.damages
+            base = latest
+        self._origins = origins
+
+    @cached_property
+    def tier_key(self) -> bytes | None:
+        """The key of the restricted tier, which a branch has of its parent."""
+        return next((key for s in reversed(self.segments) if (key := s.recording.tier_key) is not None), None)
+
+    def stored_size(self, reference: dict[str, Any]) -> int | None:
+        """How many bytes stand under a content's name in any of the recordings."""
+        sizes = (segment.recording.stored_size(reference) for segment in reversed(self.segments))
+        return next((size for size in sizes if size is not None), None)
+
+    def stream_blob(self, reference: dict[str, Any]) -> Iterator[bytes]:
+        """The bytes of a content, from the recording that has it."""
+        held = (s.recording for s in reversed(self.segments) if s.recording.stored_size(reference) is not None)
+        yield from next(held, self.own).stream_blob(reference)
+
+
+def _rows(segment: Segment) -> Iterator[Event]:
+    """The rows of one recording that belong to the lineage; behind the cut only the ends of what was under way."""
+    under_way: set[str] = set()
+    for event in segment.recording.events():
+        behind = segment.upto is not None and event.seq > segment.upto
+        if behind and not under_way:
+            return
+        call = event.call
+        if event.name in _OWN or (behind and call not in under_way):
+            continue
+        if call is not None and not behind and "key" in event.keys and event.name != "observation/sample":
+            under_way.add(call)
+        elif call is not None and event.name in _ENDS:
+            under_way.discard(call)
+        yield event
+
+
+def _edited(event: Event, edit: Event) -> Event:
+    """A tool's result as a branch changed it."""
+    data = {"name": event.data.get("name"), "result": edit.data.get("result"), "elapsed_ns": 0}
+    return msgspec.structs.replace(event, data=data, keys={**event.keys, "mode": "mock"}, raw=edit.raw)
+
+
+def opened(recording: Recording) -> Recording:
+    """The recording as it is replayed: with its lineage where it has one. Raises `LineageBroken`."""
+    return LineageRecording(recording) if recording.header.data.get("parent") is not None else recording
+
+
+def ancestors(recording: Recording) -> Iterator[tuple[Recording, int]]:
+    """The recordings that one continues, nearest first, each with the row at which it was left."""
+    edge = parent_of(recording)
+    while edge is not None:
+        yield edge
+        edge = parent_of(edge[0])
+
+
+def attempts_in(store: Path) -> Iterator[Recording]:
+    """Every attempt of a store whose header can be read, oldest run first."""
+    for run in sorted(path for path in store.iterdir() if is_id(path.name, "run") and path.is_dir()):
+        for attempt in layout.attempts(run):
+            try:
+                recording = Recording(attempt)
+                _ = recording.header
+            except ReadError:
+                continue
+            yield recording

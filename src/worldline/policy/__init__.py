@@ -1,0 +1,1 @@
+"""Policies: what may happen on a live branch."""

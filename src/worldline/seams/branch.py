@@ -1,0 +1,211 @@
+"""A branch that is open: the next recording of a lineage, with its proxy and the gate behind which its agent goes live.
+
+One is opened for each replica of a fork, and for a run that is resumed. When its agent has ended, what came of it is
+told (`BranchResult`); a branch in which nothing happened leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from worldline.engine.fork import ForkBoundary
+from worldline.engine.gate import PolicyEngine
+from worldline.engine.plan import ForkPoint
+from worldline.engine.replay import placeholder, resolve_secrets
+from worldline.engine.spec import RecordingSpec, Spec
+from worldline.errors import NotReproducible
+from worldline.seams.environment import PROVIDERS, provider_keys
+from worldline.seams.session import RecordingSession
+from worldline.store.recording import Recording
+from worldline.store.secrets import shapes
+from worldline.store.secrets.vault import MIN_LENGTH
+
+CHANGED_AGENT = "the program is not the one that was recorded"
+AS_IT_STANDS = "no checkpoint of the workspace was restored: its files are as they stand"
+NOT_REPRODUCIBLE, NOTHING_NEW = "not_reproducible", "nothing_new"
+
+
+class BranchResult(msgspec.Struct, kw_only=True):
+    """What came of a branch. Counts are of model calls and tool calls: from the record, live, mocked, refused.
+
+    `outcome` is the run's, or `not_reproducible` where its prefix could not be served (then `divergence` says where),
+    or `nothing_new` where a resumed run had nothing left to do. `run` and `path` are then its parent's. `unknown` names
+    calls that had started when the record broke off; `score` is a verifier's; `interrupted` says why it is partial.
+    """
+
+    run: str
+    path: str
+    outcome: str
+    prefix: int
+    live: int
+    mocked: int
+    refused: int
+    exit: int | None = None
+    error: str | None = None
+    divergence: dict[str, Any] | None = None
+    unknown: list[str] = []
+    score: float | None = None
+    interrupted: str | None = None
+
+    @property
+    def stands(self) -> bool:
+        """Whether a recording of the branch was made."""
+        return self.outcome not in (NOT_REPRODUCIBLE, NOTHING_NEW)
+
+
+class BranchSession:
+    """Opens a branch at `point`. Raises what opening a recorder, a lineage or a port raises.
+
+    `secrets` gives the values of labels, as the environment does; a label without a value gets a placeholder.
+    """
+
+    def __init__(
+        self,
+        point: ForkPoint,
+        environment: Mapping[str, str],
+        policy: PolicyEngine,
+        *,
+        agent: Mapping[str, Any] | None = None,
+        secrets: Mapping[str, str] | None = None,
+        port: int = 0,
+    ) -> None:
+        self.point = point
+        known = {**resolve_secrets(point.parent, environment), **(secrets or {})}
+        missing = {p.key: placeholder(p.key) for p in PROVIDERS.values() if not environment.get(p.key)}
+        surroundings = {**missing, **environment, **known}
+        spec = _spec(point, {**provider_keys(environment, MIN_LENGTH), **known}, agent)
+        self.session = RecordingSession(
+            spec, surroundings, port, lambda recorder: ForkBoundary(recorder, point, policy)
+        )
+        self.recorder = self.session.recorder
+        boundary = self.session.boundary
+        assert isinstance(boundary, ForkBoundary), "opened right above"
+        self.boundary = boundary
+        self.environment = self.session.environment()
+
+    def close(self, outcome: Mapping[str, Any], reason: str | None = None) -> BranchResult:
+        """The agent has ended, with this outcome: seal, or leave no trace where nothing happened.
+
+        `reason` says why the recording is partial. Raises what sealing raises.
+        """
+        try:
+            news = self.boundary.end()
+        except NotReproducible as refused:
+            self.session.discard()
+            return self._told(NOT_REPRODUCIBLE, error=str(refused), divergence=_plain(refused.facts))
+        if not news and self._adds_nothing(outcome):
+            self.session.discard()
+            return self._told(NOTHING_NEW, exit=outcome.get("exit"))
+        self.recorder.outcome = {**outcome, **self.recorder.outcome}
+        path = self.session.close("partial" if reason else "complete", reason)
+        said, failure = self.recorder.outcome, self.session.proxy.failure
+        error = said.get("error") or (None if failure is None else str(failure))
+        return self._told(str(said.get("outcome")), path, exit=outcome.get("exit"), error=error, interrupted=reason)
+
+    def _adds_nothing(self, outcome: Mapping[str, Any]) -> bool:
+        """Whether the run that is resumed was at this end already."""
+        before = self.point.parent.summary
+        if not self.point.resumed:
+            return False
+        return self.point.parent.disposition == "complete" or before.get("outcome") == outcome.get("outcome")
+
+    def leave(self) -> None:
+        """Stop without sealing, after a failure of our own."""
+        self.session.leave()
+
+    def recording(self) -> Recording:
+        """What was recorded."""
+        return Recording(self.recorder.attempt)
+
+    def _told(self, outcome: str, path: Path | None = None, **more: Any) -> BranchResult:
+        counts, parent = self.boundary.counts, self.point.parent
+        unknown = [f"{e.name} ({e.call})" for e in self.boundary.unknown]
+        return BranchResult(
+            run=self.recorder.run if path is not None else parent.run_id,
+            path=str(path if path is not None else parent.path),
+            outcome=outcome,
+            prefix=counts.prefix,
+            live=counts.live,
+            mocked=counts.mocked,
+            refused=counts.refused,
+            unknown=unknown,
+            **more,
+        )
+
+
+def _spec(point: ForkPoint, secrets: dict[str, str], agent: Mapping[str, Any] | None) -> Spec:
+    """What a branch records: as its parent did, in its session, and bound to the row at which it leaves it."""
+    header = point.parent.header
+    data = header.data
+    declared = data.get("recording")
+    same_run = point.resumed and point.parent.published is None
+    return Spec(
+        store=point.parent.run_directory.parent,
+        task=data["task"]["text"],
+        task_id=data["task"].get("id"),
+        task_type=data["task"].get("type"),
+        agent=dict(data["agent"] if agent is None else agent),
+        secrets=secrets,
+        policy=data["secrets"].get("policy", "redact"),
+        shapes=data["secrets"].get("shapes", 0) == shapes.VERSION,
+        session=data["session"],
+        run=point.parent.run_directory if same_run else None,
+        continues={"run": data["run"], "attempt": data["attempt"], "h": header.h} if point.resumed else None,
+        recording=msgspec.convert(declared, RecordingSpec) if declared else None,
+        parent=point.binding,
+        first_call=point.first_call,
+        tier_key=point.prefix.tier_key,
+    )
+
+
+def _plain(facts: Mapping[str, Any]) -> dict[str, Any]:
+    said: dict[str, Any] = msgspec.to_builtins(dict(facts), enc_hook=str)
+    return said
+
+
+def differing_agent(point: ForkPoint, agent: Mapping[str, Any]) -> str | None:
+    """In which way the program is another than the recorded one, where both are known; None where it is the same."""
+    before, now = point.parent.header.data.get("agent", {}), agent
+    known = before.get("program_sha256"), now.get("program_sha256")
+    return f"{CHANGED_AGENT}: {now.get('name')}" if all(known) and known[0] != known[1] else None
+
+
+def degraded(point: ForkPoint, workspace: Path | None) -> str | None:
+    """What a branch without a checkpoint cannot have restored, in words; None where nothing needs it."""
+    return AS_IT_STANDS if workspace is not None or point.plan.tools == "run" else None
+
+
+Drive = Callable[[BranchSession], BranchResult]
+
+
+def replicate(
+    count: int,
+    opens: Callable[[], BranchSession],
+    drive: Drive,
+    grade: Callable[[Recording, BranchResult], float] | None = None,
+    tell: Callable[[int, BranchResult], None] = lambda number, result: None,
+) -> list[BranchResult]:
+    """Run `count` branches of one point, one after the other, and grade each. `tell` hears of each as it ends.
+
+    One whose prefix cannot be served ends it, since the others could not be either, and so does an interruption. Raises
+    what opening and driving raises.
+    """
+    results: list[BranchResult] = []
+    for number in range(count):
+        branch = opens()
+        try:
+            result = drive(branch)
+        except BaseException:
+            branch.leave()
+            raise
+        if grade is not None and result.stands:
+            result.score = grade(branch.recording(), result)
+        results.append(result)
+        tell(number, result)
+        if result.outcome == NOT_REPRODUCIBLE or result.interrupted:
+            break
+    return results

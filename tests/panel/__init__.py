@@ -1,0 +1,1 @@
+"""The panel as its users meet it: real recordings, opened in a real browser."""
