@@ -1,0 +1,99 @@
+/** From where a recording lies to an `Open`: its reader, and the fold over its rows that goes on behind the first screen. */
+import { loadStep } from "../core/bodies";
+import { check, type Checking } from "../core/integrity";
+import { openAddress, openFile, openPage, openRun, type Opened } from "../core/open";
+import type { Folded } from "../core/outline";
+import type { LogRecording } from "../core/recording";
+import { scan } from "../core/scan";
+import { search, type Progress, type Query } from "../core/search";
+import type { Recording, StepBody } from "../core/types";
+import { verdictOf } from "../core/verdict";
+import type { Open } from "./app";
+
+/** Where a recording lies: a file of the user, an address, a run of the page's server, or the page itself. */
+export type Source = { file: File } | { url: string } | { served: string } | { inside: true };
+
+/** What the page is told while a recording is folded and followed. */
+export interface Watch {
+  /** Something that `open` holds has changed in place. */
+  changed(open: Open): void;
+  /** A live run has `rows` more rows. */
+  grew(open: Open, rows: number): void;
+  state(open: Open, state: "live" | "stalled" | "ended"): void;
+}
+
+/** Whether the page carries a recording. */
+export function carries(page: Document = document): boolean {
+  return page.querySelector('meta[name="worldline-bundle"], meta[name="worldline-folder"]') !== null;
+}
+
+/** Opens it. What it gives is drawn at once; rows, verdict and integrity fill up behind. */
+export async function openSource(source: Source, watch: Watch): Promise<{ open: Open; stop: () => void }> {
+  const { recording, integrity } = await read(source);
+  const annotations = await recording.annotations();
+  const scanning = scan(recording, (outline) => {
+    open.verdict = verdictOf(recording, outline);
+    watch.changed(open);
+  });
+  const open: Open = {
+    recording, integrity, annotations, outline: scanning.outline, verdict: verdictOf(recording, scanning.outline),
+    server: "served" in source ? baseOf(source.served) : null,
+  };
+  inner.set(open, { recording, outline: scanning.outline });
+  let checking: Checking | null = null;
+  let stopped = false;
+  // The rows are folded first, since they are what is looked at; then the record is judged.
+  scanning.done
+    .catch((reason: unknown) => {
+      integrity.problems.push({ what: `its rows could not all be read: ${reason instanceof Error ? reason.message : String(reason)}` });
+      watch.changed(open);
+    })
+    .then(() => {
+      if (!stopped) checking = check(recording, integrity, () => watch.changed(open));
+    });
+  const growing: Recording = recording;
+  const unfollow = growing.follow?.((rows, state) => {
+    scanning.add(rows, state === "ended");
+    watch.grew(open, rows.length);
+    watch.state(open, state);
+  });
+  return {
+    open,
+    stop: () => {
+      stopped = true;
+      unfollow?.();
+      scanning.stop();
+      checking?.stop();
+    },
+  };
+}
+
+function baseOf(id: string): string {
+  return `r/${encodeURIComponent(id)}/`;
+}
+
+async function read(source: Source): Promise<Opened> {
+  if ("file" in source) return openFile(source.file, source.file.name);
+  if ("url" in source) return openAddress(source.url);
+  if ("served" in source) return openRun(baseOf(source.served));
+  const opened = await openPage();
+  if (opened === null) throw new Error("This page carries no recording.");
+  return opened;
+}
+
+/** What the core knows of an open run beside what panes may ask of it. */
+const inner = new WeakMap<Open, { recording: LogRecording; outline: Folded }>();
+
+/** The bodies of step `i`. Rejects where they cannot be read, or once nobody waits for them any more. */
+export async function loadBody(open: Open, i: number, abort: AbortSignal): Promise<StepBody> {
+  const known = inner.get(open);
+  if (known === undefined) throw new Error("This run was not opened from anywhere it could be read again.");
+  return loadStep(known.recording, known.outline, i, abort);
+}
+
+/** Looks through all rows, and what of the contents is text. Returns how to end it; throws where the query is no expression. */
+export function searchIn(open: Open, query: Query, on: (progress: Progress) => void): () => void {
+  const known = inner.get(open);
+  if (known === undefined) throw new Error("This run was not opened from anywhere it could be read again.");
+  return search(known.recording, query, on);
+}
