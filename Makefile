@@ -48,6 +48,7 @@ viewer: viewer/node_modules/ready ## build the panel's page anew (needs node)
 	@npm --prefix viewer run --silent build
 
 panel: viewer/node_modules/ready  ## check the panel: types, tests, and that the committed page is what its sources make
+	@npm --prefix viewer run --silent formatted
 	@npm --prefix viewer run --silent types
 	@npm --prefix viewer run --silent test
 	@npm --prefix viewer run --silent check

@@ -67,6 +67,7 @@ def of_the_smaller(browser: Browser, bundle: Path) -> list[Budget]:
             if not last:
                 continue
             nodes, heap = panel.held(page)
+            print("100,000 rows: scrub, seek, search", file=sys.stderr, flush=True)
             scrub, strokes = panel.scrubbed(page, MOVES)
             seek = panel.sought(page, SEEKS)
             early, late = panel.found(page, "refund"), panel.found(page, NEEDLE)
@@ -91,6 +92,7 @@ def of_the_smaller(browser: Browser, bundle: Path) -> list[Budget]:
 
 def one_file(browser: Browser, bundle: Path) -> float:
     """The bundle as a page of one file, opened from the disk: its first screen, the median of the rounds."""
+    print("100,000 rows: a page of one file", file=sys.stderr, flush=True)
     with place() as folder:
         target = folder / "run.html"
         command = [

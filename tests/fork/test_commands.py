@@ -57,6 +57,20 @@ def test_not_reproducible_names_the_place_and_ends_with_1(recorded: Desk) -> Non
     assert lines[1:4] == ["$.messages[0].content", "- You are a careful clerk.", "+ You are another clerk."]
 
 
+def test_a_command_that_cannot_be_started_leaves_no_trace(recorded: Desk) -> None:
+    runs = set(recorded.store.iterdir())
+    Path("elsewhere").mkdir()
+    Path("here.sh").write_text("#!/bin/sh\n")
+    Path("here.sh").chmod(0o755)
+    program, recorded.program = recorded.program, ("./here.sh",)
+    try:
+        failed = recorded.verb("fork", recorded.run, "--at", "step:1", "--workspace", "elsewhere")
+    finally:
+        recorded.program = program
+    assert failed.code == 4 and "cannot start './here.sh'" in failed.last
+    assert set(recorded.store.iterdir()) == runs
+
+
 def test_a_refusal_is_one_line_and_another_program_is_said(recorded: Desk) -> None:
     refused = recorded.verb("fork", recorded.run, "--at", "step:9")
     assert refused.code == 64 and "no step 9: the run has steps 0 to 3" in refused.complaint

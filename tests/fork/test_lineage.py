@@ -98,12 +98,22 @@ def test_an_ancestor_that_is_gone_or_other_is_one_clear_error(
     for use in (lambda: last.fork(agent, at="step:2"), lambda: fork_point(last.recording, plan_of({"at": "step:2"}))):
         with pytest.raises((LineageBroken, Ineligible), match=why):
             use()
-    try:
-        report = last.replay(agent)
-        assert report.verdict == "ineligible" and report.reasons
-    except LineageBroken:
-        pass
+    report = last.replay(agent)
+    assert report.verdict == "ineligible" and report.reasons
     assert last.verify().ok and last.replay().equivalent, "its own record is whole, and says what is its own"
+
+
+def test_the_bundle_of_a_branch_is_read_and_verified_and_not_replayed(
+    quick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(quick)
+    agent = Walker(3)
+    made = branch(recorded(agent), agent, "step:1")
+    pack(made.recording, Path("branch.skn"))
+    bundle = wl.open("branch.skn")
+    assert bundle.verify().ok and bundle.replay().equivalent and [step.index for step in bundle.steps] == [1, 2]
+    report = bundle.replay(agent)
+    assert report.verdict == "ineligible" and "the bundle of a branch of run_" in report.reasons[0]
 
 
 def test_a_branch_bound_to_another_row_is_refused(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -13,6 +12,8 @@ from playwright.sync_api import expect
 from tests.panel.conftest import PAGE as page_file
 from tests.panel.conftest import Bundles, Opener, origin_of, viewing
 from tests.panel.panel import Panel
+from worldline.store.bundle.packed import PackedRecording
+from worldline.store.notes import audits
 
 TYPED = "82.50"  # in a field of the page that the agent saw
 LOGGED = "amount over the limit"  # on the console of that page, at the same step
@@ -117,7 +118,5 @@ def test_behind_a_server_each_reveal_is_written_down_before_anything_is_shown(
         panel.press("k", "k").at(STEP)
         panel.reveal("a customer asked")
         expect(panel.tab("Console")).to_contain_text(LOGGED)
-    found = [path for path in tmp_path.rglob("*audit*") if path.is_file()]
-    assert found, list(tmp_path.rglob("*"))
-    [line] = [json.loads(line) for line in found[0].read_text("utf-8").splitlines()]
+    [line] = audits(PackedRecording(str(copy)))
     assert (line["what"], line["reason"]) == ("reveal", "a customer asked")

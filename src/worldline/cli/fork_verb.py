@@ -108,8 +108,8 @@ def command(
     own = {name: said.pop(name) for name in _OWN if name in said}
     wanted = _plan(said, at, fields, edits, prompt_file, seed, allow_repeat, tools)
     recording = refuse_doubt(recording_of(run, store))
-    with render.progress("verifying", recording.log_bytes):
-        point = fork_point(recording, wanted)
+    with render.progress("verifying", recording.log_bytes) as bar:
+        point = fork_point(recording, wanted, bar.update)
     agent = described_agent(command)
     notes = [note] if (note := differing_agent(point, agent)) else []
     if notes and same == "same":

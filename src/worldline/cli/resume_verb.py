@@ -56,8 +56,8 @@ def command(
     """
     check_command(command)
     recording = settled(recording_of(run, store))
-    with render.progress("verifying", recording.log_bytes):
-        point = resume_point(recording, tools)
+    with render.progress("verifying", recording.log_bytes) as bar:
+        point = resume_point(recording, tools, bar.update)
     branch = BranchSession(point, os.environ, rules_here(policy), agent=described_agent(command))
     name = short(recording.run_id)
     render.verdict("live", f"resuming {name}", err=True)

@@ -186,6 +186,11 @@ class ForkBoundary:
         for note in waiting:
             self._inner.note(*note)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has happened in the branch yet."""
+        return self.recorder.log.seq <= self._own_rows
+
     def end(self) -> bool:
         """The agent has ended. Whether anything happened that the parent does not have; then all of it is written.
 
@@ -199,7 +204,7 @@ class ForkBoundary:
             if self.failure is not None:
                 raise self.failure
             self._say_waiting()
-            return self.recorder.log.seq > self._own_rows
+            return not self.is_empty
 
 
 def _edited(exchange: Exchange, point: ForkPoint) -> Exchange:

@@ -19,6 +19,7 @@ from worldline.model.dialects.change import Change
 from worldline.model.events import Event
 from worldline.model.ids import is_id, short
 from worldline.store import layout
+from worldline.store.bundle.packed import PackedRecording
 from worldline.store.recording import Recording
 from worldline.store.rows import RowReader
 
@@ -92,6 +93,9 @@ def parent_of(recording: Recording) -> tuple[Recording, int] | None:
         return None
     run, attempt, seq = str(bound.get("run")), str(bound.get("attempt")), bound.get("seq")
     facts = {"run": run, "attempt": attempt, "seq": seq}
+    if isinstance(recording, PackedRecording):
+        what = f"{recording.source.name} is the bundle of a branch of {run}, which is not in it: give the branch's run"
+        raise LineageBroken(what, **facts)
     if not (is_id(run, "run") and is_id(attempt, "ainst") and type(seq) is int and seq >= 0):
         raise LineageBroken(f"{recording.path} is bound to no row of a run", **facts)
     place = recording.run_directory.parent / run / layout.ATTEMPTS / attempt
@@ -242,8 +246,9 @@ def _edited(event: Event, edit: Event) -> Event:
 
 
 def opened(recording: Recording) -> Recording:
-    """The recording as it is replayed: with its lineage where it has one. Raises `LineageBroken`."""
-    return LineageRecording(recording) if recording.header.data.get("parent") is not None else recording
+    """The recording with its lineage, where it has one; a bundle holds its own rows alone. Raises `LineageBroken`."""
+    is_branch = recording.header.data.get("parent") is not None and not isinstance(recording, PackedRecording)
+    return LineageRecording(recording) if is_branch else recording
 
 
 def ancestors(recording: Recording) -> Iterator[tuple[Recording, int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -119,9 +119,12 @@ class ForkPoint(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def fork_point(recording: Recording, plan: Plan) -> ForkPoint:
-    """Where a plan leaves a recording. Raises `UnknownStep`, `UsageError`, `Ineligible`, `LineageBroken`."""
-    whole = _eligible(recording, plan.tools)
+def fork_point(recording: Recording, plan: Plan, watch: Callable[[int], None] = lambda size: None) -> ForkPoint:
+    """Where a plan leaves a recording. `watch` is told of the bytes that were verified.
+
+    Raises `UnknownStep`, `UsageError`, `Ineligible`, `LineageBroken`.
+    """
+    whole = _eligible(recording, plan.tools, watch)
     found = steps(whole)
     number, seq = _cut(whole, found, plan.at)
     segment, own = whole.origin(seq) if seq < len(whole.origins) else (whole.segments[-1], None)
@@ -146,9 +149,11 @@ def fork_point(recording: Recording, plan: Plan) -> ForkPoint:
     return _Planned(fork, cassette, found, seq).fork()
 
 
-def resume_point(recording: Recording, tools: str = "refuse") -> ForkPoint:
+def resume_point(
+    recording: Recording, tools: str = "refuse", watch: Callable[[int], None] = lambda size: None
+) -> ForkPoint:
     """The end of a recording, from where it is resumed with nothing changed. Raises as `fork_point` does."""
-    whole = _eligible(recording, tools)
+    whole = _eligible(recording, tools, watch)
     parent, last = whole.segments[-1].recording, _last(whole.segments[-1].recording)
     row = parent.event(last)
     if row is None:
@@ -168,7 +173,7 @@ def resume_point(recording: Recording, tools: str = "refuse") -> ForkPoint:
     )
 
 
-def _eligible(recording: Recording, tools: str) -> LineageRecording:
+def _eligible(recording: Recording, tools: str, watch: Callable[[int], None]) -> LineageRecording:
     """The lineage of a recording that can be forked. Raises `Ineligible` with all reasons."""
     if isinstance(recording, PackedRecording):
         reason = "it is a bundle: a branch finds its parent in its store; give the run's directory"
@@ -179,8 +184,9 @@ def _eligible(recording: Recording, tools: str) -> LineageRecording:
         raise Ineligible(reason, reasons=[reason])
     whole = LineageRecording(recording)
     for segment in reversed(whole.segments):
-        if reasons := reasons_against(segment.recording, tools):
-            if segment.recording.attempt != recording.attempt:
+        is_own = segment.recording.attempt == recording.attempt
+        if reasons := reasons_against(segment.recording, tools, watch if is_own else lambda size: None):
+            if not is_own:
                 reasons = [f"of its ancestor {segment.recording.run_id}: {reason}" for reason in reasons]
             raise Ineligible(reasons[0], reasons=reasons)
     return whole

@@ -19,7 +19,7 @@ from worldline.engine.lineage import LineageRecording, ancestors
 from worldline.engine.matcher import Divergence, Matcher
 from worldline.engine.recorder import described_platform, wrote
 from worldline.engine.spec import Restriction
-from worldline.errors import Damaged, Diverged, Ineligible, VerifierIsWriter
+from worldline.errors import Damaged, Diverged, Ineligible, LineageBroken, VerifierIsWriter
 from worldline.model.events import Event
 from worldline.store import blobs, layout
 from worldline.store.bundle.packed import PackedRecording
@@ -105,10 +105,13 @@ def reasons_against(
 
 
 def _reasons_before(recording: Recording, tools: str) -> list[str]:
-    """Why what a branch continues cannot be served. Raises `LineageBroken`."""
-    for ancestor, _ in ancestors(recording):
-        if reasons := reasons_against(ancestor, tools):
-            return [f"of its ancestor {ancestor.run_id}: {reason}" for reason in reasons]
+    """Why what a branch continues cannot be served."""
+    try:
+        for ancestor, _ in ancestors(recording):
+            if reasons := reasons_against(ancestor, tools):
+                return [f"of its ancestor {ancestor.run_id}: {reason}" for reason in reasons]
+    except LineageBroken as broken:
+        return [str(broken)]
     return []
 
 

@@ -114,8 +114,11 @@ class BranchSession:
         return self.point.parent.disposition == "complete" or before.get("outcome") == outcome.get("outcome")
 
     def leave(self) -> None:
-        """Stop without sealing, after a failure of our own."""
-        self.session.leave()
+        """Stop without sealing, after a failure of our own; where nothing has happened no trace is left."""
+        if self.boundary.is_empty:
+            self.session.discard()
+        else:
+            self.session.leave()
 
     def recording(self) -> Recording:
         """What was recorded."""

@@ -17,7 +17,10 @@ export async function align(left: Outline, right: Outline): Promise<Alignment> {
   return { ...found, anchors: anchorsOf(left, right, found) };
 }
 
-function elsewhere(keys: { left: ReturnType<typeof keysOf>; right: ReturnType<typeof keysOf> }): Promise<ReturnType<typeof pairs>> {
+function elsewhere(keys: {
+  left: ReturnType<typeof keysOf>;
+  right: ReturnType<typeof keysOf>;
+}): Promise<ReturnType<typeof pairs>> {
   const worker = start();
   return new Promise<ReturnType<typeof pairs>>((resolve, reject) => {
     worker.onmessage = ({ data }: MessageEvent<Word>) => {

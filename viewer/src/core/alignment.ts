@@ -26,7 +26,9 @@ export interface Keys {
 }
 
 export function keysOf(outline: Outline): Keys {
-  const whole: string[] = [], action: string[] = [], { steps, lanes } = outline;
+  const whole: string[] = [],
+    action: string[] = [],
+    { steps, lanes } = outline;
   for (let i = 0; i < steps.length; i++) {
     const key = `${lanes[steps.lane(i)] ?? ""}\0${steps.name(i)}`;
     action.push(key);
@@ -55,13 +57,24 @@ export function pairs(left: Keys, right: Keys): Omit<Alignment, "anchors"> {
   flush();
   const first = rows.findIndex(([, , exact]) => exact === 0);
   return {
-    left: Int32Array.from(rows, ([a]) => a), right: Int32Array.from(rows, ([, b]) => b), exact: Uint8Array.from(rows, ([, , exact]) => exact), first,
+    left: Int32Array.from(rows, ([a]) => a),
+    right: Int32Array.from(rows, ([, b]) => b),
+    exact: Uint8Array.from(rows, ([, , exact]) => exact),
+    first,
   };
 }
 
 /** Of a stretch in which nothing is the same: steps of one action in the same order are pairs. */
-function byAction(left: number[], right: number[], actionsLeft: string[], actionsRight: string[]): [number, number, number][] {
-  const keys = numbered(left.map((i) => actionsLeft[i] as string), right.map((i) => actionsRight[i] as string));
+function byAction(
+  left: number[],
+  right: number[],
+  actionsLeft: string[],
+  actionsRight: string[],
+): [number, number, number][] {
+  const keys = numbered(
+    left.map((i) => actionsLeft[i] as string),
+    right.map((i) => actionsRight[i] as string),
+  );
   return difference(keys).map(([a, b]) => [left[a] ?? -1, right[b] ?? -1, 0]);
 }
 
@@ -85,7 +98,15 @@ export function difference([a, b]: [Int32Array, Int32Array]): [number, number][]
   return out;
 }
 
-function compare(a: Int32Array, b: Int32Array, a0: number, a1: number, b0: number, b1: number, out: [number, number][]): void {
+function compare(
+  a: Int32Array,
+  b: Int32Array,
+  a0: number,
+  a1: number,
+  b0: number,
+  b1: number,
+  out: [number, number][],
+): void {
   while (a0 < a1 && b0 < b1 && a[a0] === b[b0]) out.push([a0++, b0++]);
   let same = 0;
   while (a0 < a1 - same && b0 < b1 - same && a[a1 - 1 - same] === b[b1 - 1 - same]) same++;
@@ -112,16 +133,27 @@ function compare(a: Int32Array, b: Int32Array, a0: number, a1: number, b0: numbe
 }
 
 /** Myers, An O(ND) Difference Algorithm (1986): the shortest script, or null where it has too many edits. */
-function myers(a: Int32Array, b: Int32Array, a0: number, a1: number, b0: number, b1: number): [number, number][] | null {
-  const n = a1 - a0, m = b1 - b0, most = Math.min(n + m, MOST_EDITS), offset = most + 1;
-  const v = new Int32Array(2 * most + 3), trace: Int32Array[] = [];
+function myers(
+  a: Int32Array,
+  b: Int32Array,
+  a0: number,
+  a1: number,
+  b0: number,
+  b1: number,
+): [number, number][] | null {
+  const n = a1 - a0,
+    m = b1 - b0,
+    most = Math.min(n + m, MOST_EDITS),
+    offset = most + 1;
+  const v = new Int32Array(2 * most + 3),
+    trace: Int32Array[] = [];
   for (let d = 0; d <= most; d++) {
     trace.push(v.slice(offset - d - 1, offset + d + 2));
     for (let k = -d; k <= d; k += 2) {
       const down = k === -d || (k !== d && (v[offset + k - 1] as number) < (v[offset + k + 1] as number));
       let x = down ? (v[offset + k + 1] as number) : (v[offset + k - 1] as number) + 1;
       let y = x - k;
-      while (x < n && y < m && a[a0 + x] === b[b0 + y]) x++, y++;
+      while (x < n && y < m && a[a0 + x] === b[b0 + y]) (x++, y++);
       v[offset + k] = x;
       if (x >= n && y >= m) return walkBack(trace, d, n, m, a0, b0);
     }
@@ -129,14 +161,27 @@ function myers(a: Int32Array, b: Int32Array, a0: number, a1: number, b0: number,
   return null;
 }
 
-function walkBack(trace: Int32Array[], edits: number, n: number, m: number, a0: number, b0: number): [number, number][] {
+function walkBack(
+  trace: Int32Array[],
+  edits: number,
+  n: number,
+  m: number,
+  a0: number,
+  b0: number,
+): [number, number][] {
   const out: [number, number][] = [];
-  let x = n, y = m;
+  let x = n,
+    y = m;
   for (let d = edits; d > 0; d--) {
-    const v = trace[d] as Int32Array, at = (k: number): number => v[k + d + 1] as number, k = x - y;
+    const v = trace[d] as Int32Array,
+      at = (k: number): number => v[k + d + 1] as number,
+      k = x - y;
     const down = k === -d || (k !== d && at(k - 1) < at(k + 1));
-    const before = down ? k + 1 : k - 1, px = at(before), py = px - before;
-    while (x > px && y > py && x > 0 && y > 0 && !(down ? y - 1 === py && x === px : x - 1 === px && y === py)) out.push([a0 + --x, b0 + --y]);
+    const before = down ? k + 1 : k - 1,
+      px = at(before),
+      py = px - before;
+    while (x > px && y > py && x > 0 && y > 0 && !(down ? y - 1 === py && x === px : x - 1 === px && y === py))
+      out.push([a0 + --x, b0 + --y]);
     if (down) out.push([-1, b0 + --y]);
     else out.push([a0 + --x, -1]);
   }
@@ -151,7 +196,9 @@ function anchor(a: Int32Array, b: Int32Array, a0: number, a1: number, b0: number
     for (let i = from; i < to; i++) found.set(keys[i] as number, found.has(keys[i] as number) ? -1 : i);
     return found;
   };
-  const here = places(a, a0, a1), there = places(b, b0, b1), middle = (a0 + a1) / 2;
+  const here = places(a, a0, a1),
+    there = places(b, b0, b1),
+    middle = (a0 + a1) / 2;
   let best: [number, number] | null = null;
   for (const [key, x] of here) {
     const y = there.get(key) ?? -1;
@@ -163,17 +210,21 @@ function anchor(a: Int32Array, b: Int32Array, a0: number, a1: number, b0: number
 
 /** Rows where both asked for the same permission with the same answer, or saw the same screen. */
 export function anchorsOf(left: Outline, right: Outline, alignment: Omit<Alignment, "anchors">): Alignment["anchors"] {
-  const [here, there] = [ties(left), ties(right)], found: Alignment["anchors"] = [];
+  const [here, there] = [ties(left), ties(right)],
+    found: Alignment["anchors"] = [];
   for (let row = 0; row < alignment.left.length; row++) {
-    const a = here.get(alignment.left[row] as number), b = there.get(alignment.right[row] as number);
+    const a = here.get(alignment.left[row] as number),
+      b = there.get(alignment.right[row] as number);
     if (!a || !b) continue;
-    for (const what of ["permission", "screen"] as const) if (a[what] !== "" && a[what] === b[what]) found.push({ row, what });
+    for (const what of ["permission", "screen"] as const)
+      if (a[what] !== "" && a[what] === b[what]) found.push({ row, what });
   }
   return found;
 }
 
 function ties(outline: Outline): Map<number, { permission: string; screen: string }> {
-  const found = new Map<number, { permission: string; screen: string }>(), { marks } = outline;
+  const found = new Map<number, { permission: string; screen: string }>(),
+    { marks } = outline;
   for (let m = 0; m < marks.length; m++) {
     const mark = marks.mark(m);
     if (mark !== Mark.permission && mark !== Mark.screenshot) continue;

@@ -11,7 +11,8 @@ import type { Annotation } from "./types";
 const HASH = 72; // ,"h":"<64 hex>"}
 
 export function readAnnotations(text: string): Annotation[] {
-  const notes: Annotation[] = [], encoder = new TextEncoder();
+  const notes: Annotation[] = [],
+    encoder = new TextEncoder();
   let head: Uint8Array = new Uint8Array(32);
   for (const line of text.split("\n")) {
     const body = encoder.encode(line.slice(0, -HASH));

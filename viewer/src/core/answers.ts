@@ -11,7 +11,8 @@ export const KEPT = 8 << 20; // more of an answer nobody reads
 
 export function headerOf(data: Json, name: string): string {
   const headers = Array.isArray(data.headers) ? (data.headers as unknown[]) : [];
-  const found = headers.find((pair) => Array.isArray(pair) && isText(pair[0]) && pair[0].toLowerCase() === name) as [string, unknown] | undefined;
+  const found = headers.find((pair) => Array.isArray(pair) && isText(pair[0]) && pair[0].toLowerCase() === name) as
+    [string, unknown] | undefined;
   return isText(found?.[1]) ? found[1] : "";
 }
 
@@ -24,7 +25,11 @@ export function bodyNow(forms: readonly unknown[], data: Json): string | null {
 }
 
 /** The body, read from wherever it stands. `data` is the finished row's. */
-export async function bodyOf(forms: readonly unknown[], data: Json, contents: Contents): Promise<string | Uint8Array | Missing> {
+export async function bodyOf(
+  forms: readonly unknown[],
+  data: Json,
+  contents: Contents,
+): Promise<string | Uint8Array | Missing> {
   const now = bodyNow(forms, data);
   if (now !== null) return now;
   const parts: Uint8Array[] = [];

@@ -10,7 +10,8 @@ export function fromBase64(text: string): Uint8Array {
   try {
     const native = (Uint8Array as unknown as WithBase64).fromBase64;
     if (native) return native.call(Uint8Array, text);
-    const binary = atob(text), out = new Uint8Array(binary.length);
+    const binary = atob(text),
+      out = new Uint8Array(binary.length);
     for (let i = 0; i < binary.length; i++) out[i] = binary.charCodeAt(i);
     return out;
   } catch {

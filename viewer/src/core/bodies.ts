@@ -4,7 +4,12 @@ import type { LogRecording } from "./recording";
 import type { StepBody } from "./types";
 
 /** Read step `i`. Rejects where the recording cannot be read, or `signal` says that nobody waits any more. */
-export async function loadStep(recording: LogRecording, outline: Folded, i: number, signal?: AbortSignal): Promise<StepBody> {
+export async function loadStep(
+  recording: LogRecording,
+  outline: Folded,
+  i: number,
+  signal?: AbortSignal,
+): Promise<StepBody> {
   const part = await import("./step-body");
   return part.loadStep(recording, outline, i, signal);
 }

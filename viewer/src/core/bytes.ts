@@ -6,7 +6,8 @@
 import type { Bytes } from "./types";
 import { Unreadable } from "./unreadable";
 
-export type Handle = { kind: "blob"; blob: Blob } | { kind: "url"; url: string; size: number; tag: string | null; tail?: Tail };
+export type Handle =
+  { kind: "blob"; blob: Blob } | { kind: "url"; url: string; size: number; tag: string | null; tail?: Tail };
 
 /** The end of a file, which was read first. */
 interface Tail {
@@ -26,7 +27,12 @@ const WHOLE = 256 * 1024 * 1024;
 
 function within(size: number, offset: number, length: number): void {
   if (offset < 0 || length < 0 || offset + length > size)
-    throw new Unreadable("truncated", `${length} bytes are due at byte ${offset}, and the file ends at ${size}`, "", offset);
+    throw new Unreadable(
+      "truncated",
+      `${length} bytes are due at byte ${offset}, and the file ends at ${size}`,
+      "",
+      offset,
+    );
 }
 
 export class BlobBytes implements Source {
@@ -76,7 +82,8 @@ export class UrlBytes implements Source {
     const data = new Uint8Array(await answer.arrayBuffer());
     const source = new UrlBytes(url, Number(range[3]), answer.headers.get("etag"));
     const at = Number(range[1]);
-    if (data.length !== Number(range[2]) - at + 1) throw new Unreadable("network", `${url} broke off`, "Load the page again.");
+    if (data.length !== Number(range[2]) - at + 1)
+      throw new Unreadable("network", `${url} broke off`, "Load the page again.");
     source.tail = { at, data };
     source.fetched = data.length;
     return source;
@@ -138,7 +145,11 @@ async function whole(url: string, answer: Response): Promise<Source> {
   const said = Number(answer.headers.get("content-length") ?? 0);
   if (said > WHOLE) {
     await answer.body?.cancel();
-    throw new Unreadable("network", `${url} is large, and its server sends no ranges`, "Download the file and drop it here.");
+    throw new Unreadable(
+      "network",
+      `${url} is large, and its server sends no ranges`,
+      "Download the file and drop it here.",
+    );
   }
   const parts: Uint8Array<ArrayBuffer>[] = [];
   let size = 0;
@@ -148,14 +159,22 @@ async function whole(url: string, answer: Response): Promise<Source> {
     size += next.value.length;
     if (size > WHOLE) {
       await reader?.cancel();
-      throw new Unreadable("network", `${url} is large, and its server sends no ranges`, "Download the file and drop it here.");
+      throw new Unreadable(
+        "network",
+        `${url} is large, and its server sends no ranges`,
+        "Download the file and drop it here.",
+      );
     }
   }
   return new BlobBytes(new Blob(parts));
 }
 
 function refused(url: string, status: number): Unreadable {
-  return new Unreadable("network", `${url} answered ${status}`, status === 404 || status === 403 ? "Is the address right?" : "");
+  return new Unreadable(
+    "network",
+    `${url} answered ${status}`,
+    status === 404 || status === 403 ? "Is the address right?" : "",
+  );
 }
 
 /** Bytes for whoever has only a handle. */

@@ -15,8 +15,14 @@ import type { Finding } from "./verifying";
 const FETCHED = 48 << 20;
 
 /** Check `recording`; `integrity` is what opening it found, and is added to. `everything` fetches what it takes. */
-export function begin(recording: LogRecording, integrity: Integrity, changed: (now: Integrity) => void, everything = false): Checking {
-  const before = integrity.problems.length, checked = [...integrity.checked];
+export function begin(
+  recording: LogRecording,
+  integrity: Integrity,
+  changed: (now: Integrity) => void,
+  everything = false,
+): Checking {
+  const before = integrity.problems.length,
+    checked = [...integrity.checked];
   let stopped = false;
   let worker: Worker | null = null;
   const take = (finding: Finding): void => {
@@ -26,7 +32,8 @@ export function begin(recording: LogRecording, integrity: Integrity, changed: (n
   };
   const here = recording.source.handle?.kind !== "url";
   const run = async (): Promise<void> => {
-    const plan = recording.plan(), manifest = await sealedManifest(recording);
+    const plan = recording.plan(),
+      manifest = await sealedManifest(recording);
     if (!everything && !here && plan.shape.stored > FETCHED) {
       integrity.checked = [...checked, "not the rows: they would be fetched once more"];
       return changed(integrity);
@@ -35,7 +42,11 @@ export function begin(recording: LogRecording, integrity: Integrity, changed: (n
     if (typeof Worker === "undefined") {
       const [{ library, resultIn }, { verify }] = await Promise.all([import("./crew"), import("./verifying")]);
       const own = library(plan, { handle: { kind: "blob", blob: new Blob() } }, recording.source);
-      return verify({ ...own, container: plan.container, manifest, result: resultIn(plan), all: true }, take, () => stopped);
+      return verify(
+        { ...own, container: plan.container, manifest, result: resultIn(plan), all: true },
+        take,
+        () => stopped,
+      );
     }
     const mine = (worker = start());
     await new Promise<void>((resolve, reject) => {
@@ -76,7 +87,8 @@ function judge(integrity: Integrity, finding: Finding, checked: string[], before
 /** The bytes of the manifest, as they are. */
 async function sealedManifest(recording: LogRecording): Promise<Uint8Array | null> {
   if (recording.kind === "bundle") {
-    const { entries } = recording as BundleRecording, entry = entries?.get("manifest.json");
+    const { entries } = recording as BundleRecording,
+      entry = entries?.get("manifest.json");
     return entry && entries ? entries.read(entry).catch(() => null) : null;
   }
   const { base } = recording.plan();

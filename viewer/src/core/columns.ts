@@ -6,32 +6,78 @@ type Kind = "f64" | "i32" | "u32" | "u16" | "u8";
 
 function made(kind: Kind, size: number): Numbers {
   switch (kind) {
-    case "f64": return new Float64Array(size);
-    case "i32": return new Int32Array(size);
-    case "u32": return new Uint32Array(size);
-    case "u16": return new Uint16Array(size);
-    case "u8": return new Uint8Array(size);
+    case "f64":
+      return new Float64Array(size);
+    case "i32":
+      return new Int32Array(size);
+    case "u32":
+      return new Uint32Array(size);
+    case "u16":
+      return new Uint16Array(size);
+    case "u8":
+      return new Uint8Array(size);
   }
 }
 
 export const TRACKS = ["decision", "tool", "network"] as const;
 
 export const STEP_COLUMNS = {
-  seq: "u32", end: "u32", t0: "f64", t1: "f64", lane: "u16", status: "u8", failed: "u8", name: "u32", detail: "u32", thought: "u32",
-  observed: "u32", model: "u32", tokensIn: "f64", tokensOut: "f64", think: "f64", tool: "f64", environment: "f64", denied: "u16",
-  requested: "u16", consoleLines: "u32", requests: "u32", retries: "u16", screenshot: "i32", hasTokens: "u8",
+  seq: "u32",
+  end: "u32",
+  t0: "f64",
+  t1: "f64",
+  lane: "u16",
+  status: "u8",
+  failed: "u8",
+  name: "u32",
+  detail: "u32",
+  thought: "u32",
+  observed: "u32",
+  model: "u32",
+  tokensIn: "f64",
+  tokensOut: "f64",
+  think: "f64",
+  tool: "f64",
+  environment: "f64",
+  denied: "u16",
+  requested: "u16",
+  consoleLines: "u32",
+  requests: "u32",
+  retries: "u16",
+  screenshot: "i32",
+  hasTokens: "u8",
 } as const satisfies Record<string, Kind>;
 export const SPAN_COLUMNS = {
-  t0: "f64", t1: "f64", seq: "u32", step: "i32", track: "u8", status: "u8", name: "u32", code: "u16",
+  t0: "f64",
+  t1: "f64",
+  seq: "u32",
+  step: "i32",
+  track: "u8",
+  status: "u8",
+  name: "u32",
+  code: "u16",
 } as const satisfies Record<string, Kind>;
 export const MARK_COLUMNS = {
-  t: "f64", seq: "u32", step: "i32", mark: "u8", sub: "u8", name: "u32",
+  t: "f64",
+  seq: "u32",
+  step: "i32",
+  mark: "u8",
+  sub: "u8",
+  name: "u32",
 } as const satisfies Record<string, Kind>;
 
 export const REQUEST_COLUMNS = {
-  seq: "u32", call: "u32", lane: "u16", name: "u32", known: "u32", added: "u32",
+  seq: "u32",
+  call: "u32",
+  lane: "u16",
+  name: "u32",
+  known: "u32",
+  added: "u32",
 } as const satisfies Record<string, Kind>;
-export const MOVED_COLUMNS = { seq: "u32", step: "u32", place: "u16", outside: "u8" } as const satisfies Record<string, Kind>;
+export const MOVED_COLUMNS = { seq: "u32", step: "u32", place: "u16", outside: "u8" } as const satisfies Record<
+  string,
+  Kind
+>;
 /** Of a column of numbers without sign: nobody knows. */
 export const UNKNOWN = 0xffffffff;
 
@@ -78,7 +124,8 @@ export class Columns<S extends Record<string, Kind>> {
   private copied(size: number, order: ArrayLike<number> | null): Table<S> {
     const copy = {} as Table<S>;
     for (const column in this.kinds) {
-      const from = this.at?.[column], to = made(this.kinds[column] as Kind, size);
+      const from = this.at?.[column],
+        to = made(this.kinds[column] as Kind, size);
       if (from && order) gather(to as Float64Array, from as Float64Array, order);
       else if (from) to.set(from.subarray(0, Math.min(size, this.length)));
       copy[column] = to;
@@ -89,7 +136,7 @@ export class Columns<S extends Record<string, Kind>> {
 
 /** `to` becomes `from` in `order`. Long stretches of it are copied as they are: few rows stand elsewhere. */
 function gather(to: Float64Array, from: Float64Array, order: ArrayLike<number>): void {
-  for (let i = 0; i < to.length; ) {
+  for (let i = 0; i < to.length;) {
     const begins = order[i] as number;
     let length = 1;
     while (i + length < to.length && order[i + length] === begins + length) length++;
@@ -99,7 +146,8 @@ function gather(to: Float64Array, from: Float64Array, order: ArrayLike<number>):
   }
 }
 
-export const buffersOf = (table: Record<string, Numbers>): ArrayBuffer[] => Object.values(table).map((column) => column.buffer as ArrayBuffer);
+export const buffersOf = (table: Record<string, Numbers>): ArrayBuffer[] =>
+  Object.values(table).map((column) => column.buffer as ArrayBuffer);
 
 /** Texts that were added since the last copy: their bytes, and where each ends. */
 export interface TextChunk {
@@ -163,13 +211,15 @@ export class TextTable {
   text(n: number): string {
     const known = this.recent.get(n);
     if (known !== undefined) return known;
-    let low = 0, high = this.chunks.length;
+    let low = 0,
+      high = this.chunks.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
       if ((this.chunks[middle] as TextChunk).first <= n) low = middle + 1;
       else high = middle;
     }
-    const chunk = this.chunks[low - 1], at = n - (chunk?.first ?? 0);
+    const chunk = this.chunks[low - 1],
+      at = n - (chunk?.first ?? 0);
     if (!chunk || at >= chunk.ends.length) return "";
     const text = this.decoder.decode(chunk.bytes.subarray(at > 0 ? chunk.ends[at - 1] : 0, chunk.ends[at]));
     if (this.recent.size > 2000) this.recent.clear();

@@ -7,7 +7,16 @@
 import { asHex, sha256 } from "./sha256";
 import type { Bytes } from "./types";
 import { Unreadable } from "./unreadable";
-import { centralRecord, dueEnd, dueLocalHeader, dueRecord, findDirectory, MOST_ENTRIES, TAIL_BYTES, type ZipEntry } from "./zip";
+import {
+  centralRecord,
+  dueEnd,
+  dueLocalHeader,
+  dueRecord,
+  findDirectory,
+  MOST_ENTRIES,
+  TAIL_BYTES,
+  type ZipEntry,
+} from "./zip";
 
 export const CONTAINER = "container.json";
 const MOST_CONTAINER = 32 << 20;
@@ -45,7 +54,8 @@ export interface Container {
 export async function openContainer(bytes: Bytes): Promise<Container> {
   if (bytes.size < TAIL_BYTES) throw new Unreadable("truncated", `${bytes.size} bytes are no bundle`);
   const { at, length } = await findDirectory(bytes);
-  const own = length >= OWN_RECORD ? centralRecord(await bytes.read(at + length - OWN_RECORD, OWN_RECORD), 0, at)[0] : null;
+  const own =
+    length >= OWN_RECORD ? centralRecord(await bytes.read(at + length - OWN_RECORD, OWN_RECORD), 0, at)[0] : null;
   const begins = own ? own.at + 30 + CONTAINER.length + 20 : 0;
   if (own?.name !== CONTAINER || own.stored > MOST_CONTAINER || begins + own.stored !== at)
     throw new Unreadable("damaged", "the last entry is not container.json", "", at);
@@ -63,7 +73,8 @@ function decode(data: Uint8Array, own: Container["own"]): Container {
   const before = data.subarray(0, Math.max(end, 0));
   const digest = asHex(sha256(Uint8Array.of(4), before));
   const text = new TextDecoder();
-  if (text.decode(data.subarray(Math.max(end, 0))) !== `${MARK}${digest}"}`) throw wrong("container.json is not what was packed");
+  if (text.decode(data.subarray(Math.max(end, 0))) !== `${MARK}${digest}"}`)
+    throw wrong("container.json is not what was packed");
   let said: { format?: unknown; entries?: unknown; seal?: unknown; withheld?: unknown };
   const spelled = text.decode(before);
   try {
@@ -74,8 +85,10 @@ function decode(data: Uint8Array, own: Container["own"]): Container {
   const { format, entries, seal, withheld = [] } = said;
   if (typeof format !== "string" || typeof seal !== "string" || !Array.isArray(entries) || !Array.isArray(withheld))
     throw wrong("container.json holds something else than a container says");
-  const allowed = NAMES[format], newer = !allowed;
-  if (newer && !/^worldline-container\/\d+$/.test(format)) throw new Unreadable("not-a-bundle", `a container in the format ${format.slice(0, 60)}`);
+  const allowed = NAMES[format],
+    newer = !allowed;
+  if (newer && !/^worldline-container\/\d+$/.test(format))
+    throw new Unreadable("not-a-bundle", `a container in the format ${format.slice(0, 60)}`);
   const found = new Map<string, Entry>();
   let at = 0;
   for (const entry of entries as unknown[]) {
@@ -90,14 +103,28 @@ function decode(data: Uint8Array, own: Container["own"]): Container {
   // In any other spelling it could hold what nobody looks for.
   if (!newer && JSON.stringify({ format, entries, seal, withheld }) !== `${spelled}}`)
     throw wrong("container.json says more than a container says, or says it in other words");
-  return { format, entries: found, seal, withheld: new Set(withheld.map((left) => String((left as unknown[])[0]))), own, newer };
+  return {
+    format,
+    entries: found,
+    seal,
+    withheld: new Set(withheld.map((left) => String((left as unknown[])[0]))),
+    own,
+    newer,
+  };
 }
 
 function possible(entry: unknown): Omit<Entry, "at" | "begins"> | null {
   if (!Array.isArray(entry) || entry.length < 6) return null;
   const [name, method, size, stored, crc32, sha256] = entry as unknown[];
   const sizes = [size, stored, crc32].every((n) => Number.isSafeInteger(n) && (n as number) >= 0);
-  if (typeof name !== "string" || !/^[\x20-\x7e]+$/.test(name) || (method !== 0 && method !== 8) || !sizes || typeof sha256 !== "string") return null;
+  if (
+    typeof name !== "string" ||
+    !/^[\x20-\x7e]+$/.test(name) ||
+    (method !== 0 && method !== 8) ||
+    !sizes ||
+    typeof sha256 !== "string"
+  )
+    return null;
   return { name, method, size: size as number, stored: stored as number, crc32: crc32 as number, sha256 };
 }
 
@@ -108,10 +135,19 @@ export function isHeaderOf(entry: Entry, data: Uint8Array): boolean {
 }
 
 /** The first byte at which directory and end records differ from what `container.json` says, or -1. */
-export async function directoryDiffers(bytes: Bytes, container: Container, crc32: (data: Uint8Array) => number): Promise<number> {
+export async function directoryDiffers(
+  bytes: Bytes,
+  container: Container,
+  crc32: (data: Uint8Array) => number,
+): Promise<number> {
   const { begins, data, directory } = container.own;
   const own: ZipEntry = {
-    name: CONTAINER, method: 0, size: data.length, stored: data.length, crc32: crc32(data), at: begins - 50 - CONTAINER.length,
+    name: CONTAINER,
+    method: 0,
+    size: data.length,
+    stored: data.length,
+    crc32: crc32(data),
+    at: begins - 50 - CONTAINER.length,
   };
   const here = await bytes.read(directory, bytes.size - directory);
   let at = 0;

@@ -45,22 +45,31 @@ export async function messagesOf(recording: LogRecording, outline: Folded, row: 
   } catch {
     return { messages: readMessages(route, { text: template }), kept: 0 };
   }
-  let kept = 0, left = 0;
+  let kept = 0,
+    left = 0;
   const wanted = messageArrays(route);
   for (const array of arraysOf(body)) {
     if (!wanted.includes(array.name)) continue;
     const elements = await reader.elements(row, array);
-    if (elements === null) return nothing({ missing: "lost", why: "an earlier request that it builds on cannot be read" });
+    if (elements === null)
+      return nothing({ missing: "lost", why: "an earlier request that it builds on cannot be read" });
     left = elements.left;
     kept = elements.known;
     parsed[array.name] = elements.texts.map(parsedText);
   }
   const messages = readMessages(route, parsed);
   // A message of the template (instructions) stands before those of the array; one element may be several messages.
-  const count = wanted.reduce((sum, name) => sum + (Array.isArray(parsed[name]) ? (parsed[name] as unknown[]).length : 0), 0);
+  const count = wanted.reduce(
+    (sum, name) => sum + (Array.isArray(parsed[name]) ? (parsed[name] as unknown[]).length : 0),
+    0,
+  );
   const before = Math.max(0, messages.length - count);
   if (left === 0) return { messages, kept: kept > 0 ? Math.min(messages.length, kept + before) : 0 };
-  const told: Message = { role: "earlier", text: `${left} earlier messages are shown at the steps that added them`, calls: [] };
+  const told: Message = {
+    role: "earlier",
+    text: `${left} earlier messages are shown at the steps that added them`,
+    calls: [],
+  };
   return { messages: [told, ...messages], kept: Math.min(messages.length + 1, kept - left + before + 1) };
 }
 
@@ -88,7 +97,10 @@ async function bodyForm(recording: LogRecording, row: Row): Promise<Json> {
 function arraysOf(body: Json): (ArrayForm & { form: Json })[] {
   return (Array.isArray(body.arrays) ? body.arrays : []).flatMap((form: unknown) => {
     if (!isObject(form) || !isText(form.name)) return [];
-    const base = Array.isArray(form.base) && isText(form.base[0]) && typeof form.base[1] === "number" ? (form.base as [string, number]) : null;
+    const base =
+      Array.isArray(form.base) && isText(form.base[0]) && typeof form.base[1] === "number"
+        ? (form.base as [string, number])
+        : null;
     return [{ name: form.name, base, add: Array.isArray(form.add) ? form.add : [], form }];
   });
 }
@@ -104,11 +116,17 @@ class Reader {
   ) {}
 
   /** The elements of an array, the newest that are read; `left` of the oldest are not, and `known` it had before. */
-  async elements(row: Row, array: ArrayForm & { form: Json }): Promise<{ texts: string[]; left: number; known: number } | null> {
+  async elements(
+    row: Row,
+    array: ArrayForm & { form: Json },
+  ): Promise<{ texts: string[]; left: number; known: number } | null> {
     const own = await this.added(row, array);
     if (own === null) return null;
-    const known = array.base?.[1] ?? 0, parts = [own];
-    let need = array.base, before = row, rows = 0;
+    const known = array.base?.[1] ?? 0,
+      parts = [own];
+    let need = array.base,
+      before = row,
+      rows = 0;
     while (need && need[1] > 0) {
       if (rows++ >= MOST_ROWS) break;
       const link = await this.link(before, array.name, need);
@@ -121,7 +139,11 @@ class Reader {
   }
 
   /** The earlier request that had the prefix `need`: what of it that request had added, and what stands before that. */
-  private async link(before: Row, name: string, need: [string, number]): Promise<{ texts: string[]; base: [string, number] | null; row: Row } | null> {
+  private async link(
+    before: Row,
+    name: string,
+    need: [string, number],
+  ): Promise<{ texts: string[]; base: [string, number] | null; row: Row } | null> {
     const { requests } = this.outline;
     let tried = 0;
     for (const sameLane of [true, false]) {
@@ -129,7 +151,8 @@ class Reader {
         if ((requests.seq[at] as number) >= before.seq) continue;
         if (this.outline.text(requests.name[at] as number) !== name) continue;
         if ((this.outline.lanes[requests.lane[at] as number] === before.lane) !== sameLane) continue;
-        const known = requests.known[at] as number, added = requests.added[at] as number;
+        const known = requests.known[at] as number,
+          added = requests.added[at] as number;
         if (known >= need[1] || (added !== UNKNOWN && known + added < need[1])) continue;
         if (tried++ >= CANDIDATES) return null;
         const found = await this.tried(requests.seq[at] as number, name, need);
@@ -139,7 +162,11 @@ class Reader {
     return null;
   }
 
-  private async tried(seq: number, name: string, need: [string, number]): Promise<{ texts: string[]; base: [string, number] | null; row: Row } | null> {
+  private async tried(
+    seq: number,
+    name: string,
+    need: [string, number],
+  ): Promise<{ texts: string[]; base: [string, number] | null; row: Row } | null> {
     const row = await this.row(seq);
     const body = row && (await bodyForm(this.recording, row));
     if (!row || !body || "missing" in body) return null;
@@ -147,7 +174,8 @@ class Reader {
     if (!array) return null;
     const added = await this.added(row, array);
     if (!added) return null;
-    const known = array.base?.[1] ?? 0, texts = added.slice(0, need[1] - known);
+    const known = array.base?.[1] ?? 0,
+      texts = added.slice(0, need[1] - known);
     if (known + texts.length !== need[1]) return null;
     if (this.keyed) return { texts, base: array.base, row };
     let c = fromHex(array.base?.[0] ?? "0".repeat(64));
@@ -194,7 +222,8 @@ class Reader {
   }
 
   private async rowOf(call: string): Promise<Row | null> {
-    const number = callNumber(call), { requests } = this.outline;
+    const number = callNumber(call),
+      { requests } = this.outline;
     for (let at = 0; at < requests.seq.length; at++) {
       if (requests.call[at] !== number) continue;
       const row = await this.row(requests.seq[at] as number);

@@ -18,14 +18,16 @@ export class StepCounter {
 
   /** A decision starts: whether it opens a step, and whether it tries again what failed. */
   request(lane: string, call: string, key: string): { opens: boolean; again: boolean } {
-    const before = this.last.get(lane), again = before !== undefined && before.failed && before.key === key;
+    const before = this.last.get(lane),
+      again = before !== undefined && before.failed && before.key === key;
     this.last.set(lane, { key, failed: false });
     this.lanes.set(call, lane);
     return { opens: !again && !this.open.get(lane), again };
   }
 
   response(call: string, failed: boolean): void {
-    const lane = this.lanes.get(call), last = lane === undefined ? undefined : this.last.get(lane);
+    const lane = this.lanes.get(call),
+      last = lane === undefined ? undefined : this.last.get(lane);
     this.lanes.delete(call);
     if (last) last.failed = failed;
   }

@@ -42,7 +42,11 @@ export interface Library {
 }
 
 /** The recording of a plan, in this thread. */
-export function library(plan: Plan, reach: Reach, bytes: Bytes = "handle" in reach ? fromHandle(reach.handle) : new PortBytes(reach.port, reach.size)): Library {
+export function library(
+  plan: Plan,
+  reach: Reach,
+  bytes: Bytes = "handle" in reach ? fromHandle(reach.handle) : new PortBytes(reach.port, reach.size),
+): Library {
   const contents: Contents = plan.container
     ? new Entries(bytes, plan.container)
     : plan.base
@@ -109,7 +113,9 @@ export class Folding {
   }
 
   private async take(text: string): Promise<void> {
-    for (const row of text.length < 4096 && !text.includes("\n") ? [parseLine(text, false)] : parseLines(text, false).rows) {
+    for (const row of text.length < 4096 && !text.includes("\n")
+      ? [parseLine(text, false)]
+      : parseLines(text, false).rows) {
       if (!row || (this.live && row.seq < this.fold.rows)) continue;
       const wait = this.fold.row(row);
       if (wait) await wait;
@@ -124,30 +130,50 @@ export class Folding {
 }
 
 /** The result's text, of whose digest the manifest speaks; a server gives it in the index, or not at all. */
-export const resultIn = (plan: Plan): string | null => (plan.container || plan.index.result !== "" ? plan.index.result : null);
+export const resultIn = (plan: Plan): string | null =>
+  plan.container || plan.index.result !== "" ? plan.index.result : null;
 
 /** Serve one side of a channel: what a worker does with its messages. Of each kind of work the newest order counts. */
-export function serveOrders(say: (word: Word, transfer: ArrayBuffer[]) => void, transferable: (s: Snapshot) => ArrayBuffer[]): (order: Order) => void {
-  let folding: Folding | null = null, turn = 0;
+export function serveOrders(
+  say: (word: Word, transfer: ArrayBuffer[]) => void,
+  transferable: (s: Snapshot) => ArrayBuffer[],
+): (order: Order) => void {
+  let folding: Folding | null = null,
+    turn = 0;
   const guard = (work: Promise<void>): void => {
     work.catch((error: unknown) => say({ is: "failed", what: inWords(error) }, []));
   };
   return (order) => {
     switch (order.do) {
       case "fold":
-        folding = new Folding(order.plan, library(order.plan, order.reach), (s) => say({ is: "snapshot", snapshot: s }, transferable(s)));
+        folding = new Folding(order.plan, library(order.plan, order.reach), (s) =>
+          say({ is: "snapshot", snapshot: s }, transferable(s)),
+        );
         return guard(folding.run());
       case "rows":
         return folding ? guard(folding.add(order.text, order.ended)) : undefined;
       case "align":
         return say({ is: "aligned", pairs: pairs(order.left, order.right) }, []);
       case "verify": {
-        const { plan, reach, manifest, all } = order, own = library(plan, reach);
-        return guard(verify({ ...own, container: plan.container, manifest, result: resultIn(plan), all }, (finding) => say({ is: "finding", finding }, []), () => false));
+        const { plan, reach, manifest, all } = order,
+          own = library(plan, reach);
+        return guard(
+          verify(
+            { ...own, container: plan.container, manifest, result: resultIn(plan), all },
+            (finding) => say({ is: "finding", finding }, []),
+            () => false,
+          ),
+        );
       }
       case "search": {
-        const { plan, reach, query } = order, mine = ++turn, shelf = library(plan, reach);
-        const searching = new Searching(query, (found) => say({ is: "found", found }, []), () => mine !== turn);
+        const { plan, reach, query } = order,
+          mine = ++turn,
+          shelf = library(plan, reach);
+        const searching = new Searching(
+          query,
+          (found) => say({ is: "found", found }, []),
+          () => mine !== turn,
+        );
         return guard(searching.run(shelf.log, shelf.contents));
       }
       case "stop":

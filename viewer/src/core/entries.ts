@@ -24,13 +24,18 @@ export class Entries {
 
   /** The content of an entry. Rejects with `Unreadable` where it is not what was packed. */
   async read(entry: Entry, most = MOST_CONTENT): Promise<Uint8Array> {
-    if (entry.size > most || entry.stored > most) throw new Unreadable("too-large", `${entry.name} has ${entry.size} bytes`);
+    if (entry.size > most || entry.stored > most)
+      throw new Unreadable("too-large", `${entry.name} has ${entry.size} bytes`);
     const all = await this.bytes.read(entry.at, entry.begins - entry.at + entry.stored);
-    const header = all.subarray(0, entry.begins - entry.at), stored = all.subarray(entry.begins - entry.at);
-    if (!this.container.newer && !isHeaderOf(entry, header)) throw new Unreadable("damaged", `${entry.name}: its header is not its own`, "", entry.at);
-    if ((await digest(stored)) !== entry.sha256) throw new Unreadable("damaged", `${entry.name}: not the bytes that were packed`, "", entry.begins);
+    const header = all.subarray(0, entry.begins - entry.at),
+      stored = all.subarray(entry.begins - entry.at);
+    if (!this.container.newer && !isHeaderOf(entry, header))
+      throw new Unreadable("damaged", `${entry.name}: its header is not its own`, "", entry.at);
+    if ((await digest(stored)) !== entry.sha256)
+      throw new Unreadable("damaged", `${entry.name}: not the bytes that were packed`, "", entry.begins);
     if (entry.method !== 0) return inflate(stored, entry.size, entry.name);
-    if (entry.size !== entry.stored) throw new Unreadable("damaged", `${entry.name}: stored, and of another size`, "", entry.at);
+    if (entry.size !== entry.stored)
+      throw new Unreadable("damaged", `${entry.name}: stored, and of another size`, "", entry.at);
     return stored;
   }
 
@@ -46,7 +51,8 @@ export class Entries {
     try {
       const data = await this.read(entry);
       // The name of an ordinary content is its digest; that of a restricted one is keyed, and speaks for itself only then.
-      if (ref.tier === "ordinary" && (await digest(data)) !== ref.name) return { missing: "corrupt", why: "not the bytes that were recorded" };
+      if (ref.tier === "ordinary" && (await digest(data)) !== ref.name)
+        return { missing: "corrupt", why: "not the bytes that were recorded" };
       return data;
     } catch (error) {
       if (error instanceof Unreadable && error.why !== "damaged" && error.why !== "too-large") throw error;
@@ -70,10 +76,15 @@ export class Entries {
   }
 
   private async absent(ref: BlobRef): Promise<Missing> {
-    if (this.container.withheld.has(ref.name)) return { missing: "withheld", why: "left out when this bundle was packed" };
+    if (this.container.withheld.has(ref.name))
+      return { missing: "withheld", why: "left out when this bundle was packed" };
     this.removed ??= this.removals();
     const at = (await this.removed).get(ref.name);
-    if (at !== undefined) return { missing: "expired", why: `removed on ${new Date(at / 1e6).toISOString().slice(0, 10)}, when its retention was over` };
+    if (at !== undefined)
+      return {
+        missing: "expired",
+        why: `removed on ${new Date(at / 1e6).toISOString().slice(0, 10)}, when its retention was over`,
+      };
     return { missing: "lost", why: "it is not in the bundle, and nothing says why" };
   }
 

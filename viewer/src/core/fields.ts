@@ -9,13 +9,20 @@ import type { BlobRef } from "./types";
 type Holds = (value: unknown) => boolean;
 export type Json = Record<string, unknown>;
 
-export const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value);
+export const isObject = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 export const isText = (value: unknown): value is string => typeof value === "string";
 export const isSize = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 0;
 const isHash: Holds = (value) => isText(value) && /^[0-9a-f]{64}$/.test(value);
 const isTexts: Holds = (value) => Array.isArray(value) && value.every(isText);
-const optional = (holds: Holds): Holds => (value) => value === null || holds(value);
-const listOf = (holds: Holds): Holds => (value) => Array.isArray(value) && value.every(holds);
+const optional =
+  (holds: Holds): Holds =>
+  (value) =>
+    value === null || holds(value);
+const listOf =
+  (holds: Holds): Holds =>
+  (value) =>
+    Array.isArray(value) && value.every(holds);
 const isFlag: Holds = (value) => typeof value === "boolean";
 
 /** The content that a value stands for, or null. */
@@ -27,7 +34,10 @@ export function reference(value: unknown): BlobRef | null {
   return { name: said.name as string, size: said.size, type: said.type, tier };
 }
 
-const isPair = (holds: Holds): Holds => (value) => Array.isArray(value) && value.length === 2 && value.every(holds);
+const isPair =
+  (holds: Holds): Holds =>
+  (value) =>
+    Array.isArray(value) && value.length === 2 && value.every(holds);
 const isCarried: Holds = (value) => isText(value) || isObject(value);
 
 function isFailure(value: unknown, depth = 0): boolean {
@@ -40,32 +50,55 @@ function isFailure(value: unknown, depth = 0): boolean {
 export const isElement: Holds = (value) => {
   if (!isObject(value) || !("$e" in value)) return isCarried(value);
   const place = value.$e;
-  return Array.isArray(place) && place.length === 3 && isText(place[0]) && place.slice(1).every((n) => Number.isInteger(n));
+  return (
+    Array.isArray(place) && place.length === 3 && isText(place[0]) && place.slice(1).every((n) => Number.isInteger(n))
+  );
 };
 
 const isArrayForm: Holds = (value) => {
   if (!isObject(value) || !("base" in value) || !isText(value.name) || !isSize(value.at)) return false;
   const { base, add, between = ["", ",", ""] } = value;
   const based = base === null || (Array.isArray(base) && base.length === 2 && isHash(base[0]) && isSize(base[1]));
-  return based && (reference(add) !== null || listOf(isElement)(add)) && isTexts(between) && (between as string[]).length === 3;
+  return (
+    based &&
+    (reference(add) !== null || listOf(isElement)(add)) &&
+    isTexts(between) &&
+    (between as string[]).length === 3
+  );
 };
 
 const isBody: Holds = (value) => {
   if (!isObject(value) || "$withheld" in value) return isObject(value);
-  return isHash(value.context_hash) && isSize(value.size) && isElement(value.template) && listOf(isArrayForm)(value.arrays);
+  return (
+    isHash(value.context_hash) && isSize(value.size) && isElement(value.template) && listOf(isArrayForm)(value.arrays)
+  );
 };
 
 const ENDED: Record<string, Holds> = {
-  status: isSize, headers: listOf(isPair(isText)), complete: isFlag, why: isText, closed_by: isText, body: isCarried,
-  pieces: listOf(isPair(isSize)), elapsed_ns: isSize, error: (value) => isFailure(value),
+  status: isSize,
+  headers: listOf(isPair(isText)),
+  complete: isFlag,
+  why: isText,
+  closed_by: isText,
+  body: isCarried,
+  pieces: listOf(isPair(isSize)),
+  elapsed_ns: isSize,
+  error: (value) => isFailure(value),
   unrecordable: (value) => isObject(value) && isText(value.type) && isText(value.path),
 };
 const FIELDS: Record<string, Record<string, Holds>> = {
   "meta/header": {
-    format: isText, session: optional(isText), run: isText, attempt: isText, nonce: isText,
-    t0_wall: (value) => isText(value) && /^[0-9]{1,19}$/.test(value), platform: isObject, capture: isText,
+    format: isText,
+    session: optional(isText),
+    run: isText,
+    attempt: isText,
+    nonce: isText,
+    t0_wall: (value) => isText(value) && /^[0-9]{1,19}$/.test(value),
+    platform: isObject,
+    capture: isText,
     task: (value) => isObject(value) && "text" in value && optional(isText)(value.text),
-    agent: (value) => isObject(value) && isTexts(value.command ?? []), parent: optional(isObject),
+    agent: (value) => isObject(value) && isTexts(value.command ?? []),
+    parent: optional(isObject),
     secrets: (value) => isObject(value) && isTexts(value.labels ?? []) && isSize(value.shapes ?? 0),
   },
   "meta/end": { disposition: isText, reason: optional(isText) },
@@ -82,7 +115,8 @@ const REQUIRED: Record<string, string[]> = {
 
 /** The first field of a row's data that holds what it cannot, or null. `name` is the row's: `decision/response`. */
 export function unfit(name: string, data: Json): string | null {
-  const known = FIELDS[name], required = REQUIRED[name] ?? [];
+  const known = FIELDS[name],
+    required = REQUIRED[name] ?? [];
   if (!known) return null;
   for (const field in known) {
     const value = data[field];

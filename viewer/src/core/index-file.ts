@@ -25,26 +25,40 @@ export function readIndex(text: string, stored: number): Index {
   if (!isObject(said) || !isText(said.format) || !/^worldline-index\/\d+$/.test(said.format)) throw wrong("no index");
   const index = (said.format === "worldline-index/0" ? upcast(said) : said) as unknown as Index;
   const { blocks, marks, kinds, lanes } = index;
-  if (!isSize(index.rows) || !isSize(index.raw) || !Array.isArray(index.span) || !isText(index.result)) throw wrong("no index");
+  if (!isSize(index.rows) || !isSize(index.raw) || !Array.isArray(index.span) || !isText(index.result))
+    throw wrong("no index");
   for (const table of [blocks, marks, kinds, lanes]) if (!isObject(table)) throw wrong("a table is missing");
-  if (![marks.seq, marks.t, marks.kind, kinds.name, lanes.name].every(Array.isArray)) throw wrong("a column is missing");
+  if (![marks.seq, marks.t, marks.kind, kinds.name, lanes.name].every(Array.isArray))
+    throw wrong("a column is missing");
   for (const column of [blocks.seq, blocks.raw, blocks.stored, blocks.t])
     if (!Array.isArray(column) || !column.every((n, at) => isSize(n) && (at === 0 || n >= (column[at - 1] as number))))
       throw wrong("a column of blocks does not rise");
   const { length } = blocks.seq;
-  if (blocks.raw.length !== length || blocks.stored.length !== length || (index.rows > 0 && length === 0)) throw wrong("columns of different lengths");
-  if (blocks.raw[0] || blocks.stored[0] || blocks.seq[0] || (blocks.stored.at(-1) ?? 0) > stored) throw wrong("blocks outside the log");
+  if (blocks.raw.length !== length || blocks.stored.length !== length || (index.rows > 0 && length === 0))
+    throw wrong("columns of different lengths");
+  if (blocks.raw[0] || blocks.stored[0] || blocks.seq[0] || (blocks.stored.at(-1) ?? 0) > stored)
+    throw wrong("blocks outside the log");
   for (let i = 0; i < length; i++)
-    if ((blocks.raw[i + 1] ?? index.raw) - (blocks.raw[i] as number) > MOST_BLOCK || (blocks.raw[i] as number) > index.raw) throw wrong("a block of impossible size");
+    if (
+      (blocks.raw[i + 1] ?? index.raw) - (blocks.raw[i] as number) > MOST_BLOCK ||
+      (blocks.raw[i] as number) > index.raw
+    )
+      throw wrong("a block of impossible size");
   return index;
 }
 
 function upcast(old: Json): Json {
   const counts = (rows: unknown): Json => {
-    const all = Object.entries(isObject(rows) ? rows : {}), first = all.slice(0, 256);
-    return { name: first.map(([name]) => name), rows: first.map(([, n]) => n), others: all.slice(256).reduce((sum, [, n]) => sum + Number(n), 0) };
+    const all = Object.entries(isObject(rows) ? rows : {}),
+      first = all.slice(0, 256);
+    return {
+      name: first.map(([name]) => name),
+      rows: first.map(([, n]) => n),
+      others: all.slice(256).reduce((sum, [, n]) => sum + Number(n), 0),
+    };
   };
-  const marks = isObject(old.marks) ? old.marks : {}, trouble = old.first_trouble;
+  const marks = isObject(old.marks) ? old.marks : {},
+    trouble = old.first_trouble;
   const first = (column: unknown): unknown => (Array.isArray(column) ? column.slice(0, MOST_MARKS) : column);
   return {
     ...old,
@@ -52,7 +66,10 @@ function upcast(old: Json): Json {
     blocks: { ...(isObject(old.blocks) ? old.blocks : {}), t: [] },
     marks: {
       total: Array.isArray(marks.seq) ? marks.seq.length : 0,
-      seq: first(marks.seq), t: first(marks.t), kind: first(marks.kind), call: first(marks.call),
+      seq: first(marks.seq),
+      t: first(marks.t),
+      kind: first(marks.kind),
+      call: first(marks.call),
     },
     kinds: counts(old.kinds),
     lanes: counts(old.lanes),
@@ -62,11 +79,20 @@ function upcast(old: Json): Json {
 
 /** Makes an index of raw rows as they come: of what was cut, or is still written. Blocks are stored as they are. */
 export class IndexMaker {
-  constructor(readonly index: Index = {
-    format: "worldline-index/1", rows: 0, raw: 0, span: [0, 0], blocks: { seq: [], t: [], raw: [], stored: [] },
-    marks: { total: 0, seq: [], t: [], kind: [], call: [] }, kinds: { name: [], rows: [], others: 0 },
-    lanes: { name: [], rows: [], others: 0 }, trouble: null, result: "",
-  }) {}
+  constructor(
+    readonly index: Index = {
+      format: "worldline-index/1",
+      rows: 0,
+      raw: 0,
+      span: [0, 0],
+      blocks: { seq: [], t: [], raw: [], stored: [] },
+      marks: { total: 0, seq: [], t: [], kind: [], call: [] },
+      kinds: { name: [], rows: [], others: 0 },
+      lanes: { name: [], rows: [], others: 0 },
+      trouble: null,
+      result: "",
+    },
+  ) {}
   private kinds = new Map<string, number>();
   private lanes = new Map<string, number>();
 
@@ -80,7 +106,9 @@ export class IndexMaker {
 
   /** The next row, of `bytes` bytes with its LF. */
   row(row: Row, bytes: number): void {
-    const { index } = this, { blocks, marks } = index, name = `${row.kind}/${row.src}`;
+    const { index } = this,
+      { blocks, marks } = index,
+      name = `${row.kind}/${row.src}`;
     if (index.rows === 0 || index.raw - (blocks.raw.at(-1) as number) >= BLOCK_BYTES) {
       blocks.seq.push(row.seq);
       blocks.t.push(row.t);
@@ -89,7 +117,8 @@ export class IndexMaker {
     }
     if (MARKED.has(name) || row.kind === "permission" || row.kind === "marker") {
       marks.total++;
-      if (marks.seq.length < MOST_MARKS) marks.seq.push(row.seq), marks.t.push(row.t), marks.kind.push(name), marks.call.push(row.call ?? null);
+      if (marks.seq.length < MOST_MARKS)
+        (marks.seq.push(row.seq), marks.t.push(row.t), marks.kind.push(name), marks.call.push(row.call ?? null));
     }
     count(this.kinds, index.kinds, name);
     count(this.lanes, index.lanes, row.lane);
@@ -106,8 +135,9 @@ export class IndexMaker {
   /** Whole lines of raw text. */
   text(data: Uint8Array): void {
     const decoder = new TextDecoder();
-    for (let at = 0; at < data.length; ) {
-      const found = data.indexOf(10, at), end = found < 0 ? data.length : found + 1;
+    for (let at = 0; at < data.length;) {
+      const found = data.indexOf(10, at),
+        end = found < 0 ? data.length : found + 1;
       const [row] = parseLines(decoder.decode(data.subarray(at, end))).rows;
       if (row) this.row(row, end - at);
       else this.skip(end - at);

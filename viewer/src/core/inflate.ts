@@ -42,7 +42,9 @@ export async function* salvaged(stored: AsyncIterable<Uint8Array>, most: number)
 
 /** A body whose sender compressed it, or null where it is no such thing or over `most` bytes. */
 export async function decoded(body: Uint8Array, encoding: string, most: number): Promise<Uint8Array | null> {
-  const format: Format | undefined = ({ gzip: "gzip", "x-gzip": "gzip", deflate: "deflate" } as const)[encoding.trim().toLowerCase()];
+  const format: Format | undefined = ({ gzip: "gzip", "x-gzip": "gzip", deflate: "deflate" } as const)[
+    encoding.trim().toLowerCase()
+  ];
   if (!format) return null;
   const parts: Uint8Array[] = [];
   let size = 0;

@@ -18,8 +18,10 @@ interface Chunk {
 }
 
 export function pageBytes(page: Document): { bytes: Source; label: string } | null {
-  const meta = (name: string): string | null => page.querySelector(`meta[name="${name}"]`)?.getAttribute("content") ?? null;
-  const bundle = meta("worldline-bundle"), folder = meta("worldline-folder");
+  const meta = (name: string): string | null =>
+    page.querySelector(`meta[name="${name}"]`)?.getAttribute("content") ?? null;
+  const bundle = meta("worldline-bundle"),
+    folder = meta("worldline-folder");
   const found = /^(\d+),(.*)$/s.exec(bundle ?? "");
   if (found) return { bytes: new PageBytes(page, Number(found[1])), label: found[2] as string };
   const split = /^(\d+),(.*),(\d+)$/s.exec(folder ?? "");
@@ -67,16 +69,22 @@ class PageBytes implements Source {
   }
 
   async read(offset: number, length: number): Promise<Uint8Array> {
-    if (offset < 0 || offset + length > this.size) throw new Unreadable("truncated", "bytes behind the end of the bundle", "", offset);
+    if (offset < 0 || offset + length > this.size)
+      throw new Unreadable("truncated", "bytes behind the end of the bundle", "", offset);
     const out = new Uint8Array(length);
-    for (let at = offset; at < offset + length; ) {
+    for (let at = offset; at < offset + length;) {
       const chunk = this.chunkAt(at);
       if (chunk) {
         const end = Math.min(offset + length, chunk.offset + chunk.length);
         out.set(await part(chunk, at - chunk.offset, end - chunk.offset), at - offset);
         at = end;
       } else if (this.done) {
-        throw new Unreadable("truncated", "this page ends before the bytes that are due", "It was cut when it was saved or sent: get it again.", at);
+        throw new Unreadable(
+          "truncated",
+          "this page ends before the bytes that are due",
+          "It was cut when it was saved or sent: get it again.",
+          at,
+        );
       } else {
         await new Promise<void>((go) => this.waiting.push(go));
       }
@@ -85,7 +93,8 @@ class PageBytes implements Source {
   }
 
   private chunkAt(at: number): Chunk | undefined {
-    let low = 0, high = this.chunks.length;
+    let low = 0,
+      high = this.chunks.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
       if ((this.chunks[middle] as Chunk).offset <= at) low = middle + 1;
@@ -100,7 +109,8 @@ class PageBytes implements Source {
 async function part(chunk: Chunk, from: number, to: number): Promise<Uint8Array> {
   if (chunk.data instanceof Blob) return new Uint8Array(await chunk.data.slice(from, to).arrayBuffer());
   const data = fromBase64((chunk.data.textContent ?? "").trim());
-  if (data.length !== chunk.length) throw new Unreadable("truncated", "a part of this page is cut", "Get the page again.", chunk.offset);
+  if (data.length !== chunk.length)
+    throw new Unreadable("truncated", "a part of this page is cut", "Get the page again.", chunk.offset);
   chunk.data.remove();
   chunk.data = new Blob([data as Uint8Array<ArrayBuffer>]);
   return data.subarray(from, to);
@@ -128,10 +138,12 @@ class FolderBytes implements Source {
   private readonly arrived = new Map<number, (text: string) => void>();
 
   async read(offset: number, length: number): Promise<Uint8Array> {
-    if (offset < 0 || offset + length > this.size) throw new Unreadable("truncated", "bytes behind the end of the bundle", "", offset);
+    if (offset < 0 || offset + length > this.size)
+      throw new Unreadable("truncated", "bytes behind the end of the bundle", "", offset);
     const out = new Uint8Array(length);
-    for (let at = offset; at < offset + length; ) {
-      const number = Math.floor(at / this.chunk), begins = number * this.chunk;
+    for (let at = offset; at < offset + length;) {
+      const number = Math.floor(at / this.chunk),
+        begins = number * this.chunk;
       const end = Math.min(offset + length, begins + this.chunk);
       const blob = await this.load(number);
       out.set(new Uint8Array(await blob.slice(at - begins, end - begins).arrayBuffer()), at - offset);
@@ -143,12 +155,20 @@ class FolderBytes implements Source {
   private load(number: number): Promise<Blob> {
     const known = this.loaded.get(number);
     if (known) return known;
-    const begins = number * this.chunk, due = Math.min(this.chunk, this.size - begins);
+    const begins = number * this.chunk,
+      due = Math.min(this.chunk, this.size - begins);
     const name = `chunks/${String(number).padStart(6, "0")}.js`;
     const loading = new Promise<Blob>((resolve, reject) => {
       const fail = (what: string): void => {
         this.loaded.delete(number);
-        reject(new Unreadable("absent", `${name}: ${what}`, "The folder has to stay together: index.html and chunks/.", begins));
+        reject(
+          new Unreadable(
+            "absent",
+            `${name}: ${what}`,
+            "The folder has to stay together: index.html and chunks/.",
+            begins,
+          ),
+        );
       };
       this.arrived.set(begins, (text) => {
         let data: Uint8Array;

@@ -12,8 +12,14 @@ export interface Checking {
 }
 
 /** Check `recording`; `integrity` is what opening it found, and is added to. `everything` fetches what it takes. */
-export function check(recording: LogRecording, integrity: Integrity, changed: (now: Integrity) => void, everything = false): Checking {
-  let stopped = false, begun: Checking | null = null;
+export function check(
+  recording: LogRecording,
+  integrity: Integrity,
+  changed: (now: Integrity) => void,
+  everything = false,
+): Checking {
+  let stopped = false,
+    begun: Checking | null = null;
   const done = import("./checking").then(({ begin }) => {
     if (stopped) return;
     begun = begin(recording, integrity, changed, everything);

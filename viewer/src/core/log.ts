@@ -19,7 +19,8 @@ const AHEAD = 1 << 20; // stored bytes that a scan reads at once
 
 /** The last entry of an ascending column that is not above `value`; 0 where all are. */
 export function lastAtOrBelow(column: ArrayLike<number>, value: number): number {
-  let low = 0, high = column.length;
+  let low = 0,
+    high = column.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
     if ((column[middle] as number) <= value) low = middle + 1;
@@ -94,7 +95,7 @@ export class Log {
   /** All blocks from `first` on, many read at once; the first alone, so that something can be shown soon. */
   async *scan(first = 0): AsyncGenerator<{ block: number; data: Uint8Array }> {
     let ahead = 1;
-    for (let block = first; block < this.blocks; ) {
+    for (let block = first; block < this.blocks;) {
       const [from] = this.storedSpan(block);
       let last = block;
       while (last + 1 < this.blocks && this.storedSpan(last + 1)[1] - from <= ahead) last++;

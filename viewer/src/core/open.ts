@@ -29,7 +29,11 @@ export async function openRun(base: string): Promise<Opened> {
   try {
     answer = await fetch(`${base}about`, { cache: "no-store" });
   } catch (error) {
-    throw new Unreadable("network", `the server does not answer: ${String(error)}`, "Is `worldline view` still running?");
+    throw new Unreadable(
+      "network",
+      `the server does not answer: ${String(error)}`,
+      "Is `worldline view` still running?",
+    );
   }
   const said: unknown = answer.ok ? await answer.json() : null;
   if (!isObject(said) || !isText(said.kind))

@@ -3,7 +3,20 @@
  *
  * A snapshot replaces the columns; texts are only ever added. `version` counts the snapshots.
  */
-import { buffersOf, Columns, type Ending, MARK_COLUMNS, MOVED_COLUMNS, REQUEST_COLUMNS, SPAN_COLUMNS, STEP_COLUMNS, type Table, type TextChunk, TextTable, TRACKS } from "./columns";
+import {
+  buffersOf,
+  Columns,
+  type Ending,
+  MARK_COLUMNS,
+  MOVED_COLUMNS,
+  REQUEST_COLUMNS,
+  SPAN_COLUMNS,
+  STEP_COLUMNS,
+  type Table,
+  type TextChunk,
+  TextTable,
+  TRACKS,
+} from "./columns";
 import type { Fold } from "./fold";
 import { lastAtOrBelow } from "./log";
 import { type MarkCode, type Marks, type Outline, type Spans, Status, type StatusCode, type Steps } from "./types";
@@ -26,14 +39,20 @@ export interface Snapshot {
 
 /** What a fold knows now. `over` says that no row comes any more. */
 export function snapshot(fold: Fold, total: number, done: boolean, over: boolean): Snapshot {
-  const steps = fold.steps.copy(), spans = fold.spans.copy(fold.order), marks = fold.marks.copy(), requests = fold.requests.copy(), moved = fold.moved.copy();
+  const steps = fold.steps.copy(),
+    spans = fold.spans.copy(fold.order),
+    marks = fold.marks.copy(),
+    requests = fold.requests.copy(),
+    moved = fold.moved.copy();
   steps.status.set(fold.statuses(over));
   const screens = new Map<number, number>(); // lane -> its newest screenshot
   for (let i = 0; i < steps.seq.length; i++) {
-    const lane = steps.lane[i] as number, own = steps.screenshot[i] as number;
+    const lane = steps.lane[i] as number,
+      own = steps.screenshot[i] as number;
     if (own >= 0) screens.set(lane, own);
     else steps.screenshot[i] = screens.get(lane) ?? -1;
-    const rest = (steps.t1[i] as number) - (steps.t0[i] as number) - (steps.think[i] as number) - (steps.tool[i] as number);
+    const rest =
+      (steps.t1[i] as number) - (steps.t0[i] as number) - (steps.think[i] as number) - (steps.tool[i] as number);
     steps.environment[i] = Math.max(0, rest);
   }
   for (let i = 0; i < spans.t1.length; i++) {
@@ -41,11 +60,31 @@ export function snapshot(fold: Fold, total: number, done: boolean, over: boolean
     spans.t1[i] = fold.span[1];
     if (over) spans.status[i] = Status.unknown;
   }
-  return { scanned: fold.rows, total, done, base: fold.base, span: [...fold.span], lanes: [...fold.lanes], steps, spans, marks, requests, moved, texts: fold.texts.taken(), ending: fold.ending };
+  return {
+    scanned: fold.rows,
+    total,
+    done,
+    base: fold.base,
+    span: [...fold.span],
+    lanes: [...fold.lanes],
+    steps,
+    spans,
+    marks,
+    requests,
+    moved,
+    texts: fold.texts.taken(),
+    ending: fold.ending,
+  };
 }
 
 export const transferred = (s: Snapshot): ArrayBuffer[] => [
-  ...buffersOf(s.steps), ...buffersOf(s.spans), ...buffersOf(s.marks), ...buffersOf(s.requests), ...buffersOf(s.moved), s.texts.ends.buffer as ArrayBuffer, s.texts.bytes.buffer as ArrayBuffer,
+  ...buffersOf(s.steps),
+  ...buffersOf(s.spans),
+  ...buffersOf(s.marks),
+  ...buffersOf(s.requests),
+  ...buffersOf(s.moved),
+  s.texts.ends.buffer as ArrayBuffer,
+  s.texts.bytes.buffer as ArrayBuffer,
 ];
 
 /** An outline that takes snapshots as they come. */
@@ -112,31 +151,77 @@ class StepView implements Steps {
     return this.at[column][i] ?? 0;
   }
 
-  seq(i: number): number { return this.number("seq", i); }
-  end(i: number): number { return this.number("end", i); }
-  t0(i: number): number { return this.number("t0", i); }
-  t1(i: number): number { return this.number("t1", i); }
-  lane(i: number): number { return this.number("lane", i); }
-  status(i: number): StatusCode { return this.number("status", i) as StatusCode; }
-  name(i: number): string { return this.texts(this.number("name", i)); }
-  detail(i: number): string { return this.texts(this.number("detail", i)); }
-  thought(i: number): string { return this.texts(this.number("thought", i)); }
-  observed(i: number): string { return this.texts(this.number("observed", i)); }
-  model(i: number): string { return this.texts(this.number("model", i)); }
-  tokensIn(i: number): number { return this.number("tokensIn", i); }
-  tokensOut(i: number): number { return this.number("tokensOut", i); }
-  think(i: number): number { return this.number("think", i); }
-  tool(i: number): number { return this.number("tool", i); }
-  environment(i: number): number { return this.number("environment", i); }
-  denied(i: number): number { return this.number("denied", i); }
-  requested(i: number): number { return this.number("requested", i); }
-  consoleLines(i: number): number { return this.number("consoleLines", i); }
-  requests(i: number): number { return this.number("requests", i); }
-  retries(i: number): number { return this.number("retries", i); }
-  screenshot(i: number): number { return i < this.length ? this.number("screenshot", i) : -1; }
+  seq(i: number): number {
+    return this.number("seq", i);
+  }
+  end(i: number): number {
+    return this.number("end", i);
+  }
+  t0(i: number): number {
+    return this.number("t0", i);
+  }
+  t1(i: number): number {
+    return this.number("t1", i);
+  }
+  lane(i: number): number {
+    return this.number("lane", i);
+  }
+  status(i: number): StatusCode {
+    return this.number("status", i) as StatusCode;
+  }
+  name(i: number): string {
+    return this.texts(this.number("name", i));
+  }
+  detail(i: number): string {
+    return this.texts(this.number("detail", i));
+  }
+  thought(i: number): string {
+    return this.texts(this.number("thought", i));
+  }
+  observed(i: number): string {
+    return this.texts(this.number("observed", i));
+  }
+  model(i: number): string {
+    return this.texts(this.number("model", i));
+  }
+  tokensIn(i: number): number {
+    return this.number("tokensIn", i);
+  }
+  tokensOut(i: number): number {
+    return this.number("tokensOut", i);
+  }
+  think(i: number): number {
+    return this.number("think", i);
+  }
+  tool(i: number): number {
+    return this.number("tool", i);
+  }
+  environment(i: number): number {
+    return this.number("environment", i);
+  }
+  denied(i: number): number {
+    return this.number("denied", i);
+  }
+  requested(i: number): number {
+    return this.number("requested", i);
+  }
+  consoleLines(i: number): number {
+    return this.number("consoleLines", i);
+  }
+  requests(i: number): number {
+    return this.number("requests", i);
+  }
+  retries(i: number): number {
+    return this.number("retries", i);
+  }
+  screenshot(i: number): number {
+    return i < this.length ? this.number("screenshot", i) : -1;
+  }
 
   /** Whether something in it went wrong, also where it counts as denied. */
-  failed(i: number): boolean { return this.number("failed", i) > 0; }
+  failed(i: number): boolean {
+    return this.number("failed", i) > 0;
+  }
 
   of(seq: number, lane?: number): number {
     const { seq: begins } = this.at;
@@ -145,7 +230,8 @@ class StepView implements Steps {
     const own = this.stepsOf(lane);
     // A lane without a step of its own belongs to whatever step is under way.
     if (own.length === 0 || (begins[own[0] as number] as number) > seq) return lastAtOrBelow(begins, seq);
-    let low = 0, high = own.length;
+    let low = 0,
+      high = own.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
       if ((begins[own[middle] as number] as number) <= seq) low = middle + 1;
@@ -174,14 +260,30 @@ class SpanView implements Spans {
     this.length = at.seq.length;
   }
 
-  t0(i: number): number { return this.at.t0[i] ?? 0; }
-  t1(i: number): number { return this.at.t1[i] ?? 0; }
-  seq(i: number): number { return this.at.seq[i] ?? 0; }
-  step(i: number): number { return this.at.step[i] ?? -1; }
-  track(i: number): (typeof TRACKS)[number] { return TRACKS[this.at.track[i] ?? 0] ?? "decision"; }
-  status(i: number): StatusCode { return (this.at.status[i] ?? 0) as StatusCode; }
-  name(i: number): string { return this.texts(this.at.name[i] ?? 0); }
-  code(i: number): number { return this.at.code[i] ?? 0; }
+  t0(i: number): number {
+    return this.at.t0[i] ?? 0;
+  }
+  t1(i: number): number {
+    return this.at.t1[i] ?? 0;
+  }
+  seq(i: number): number {
+    return this.at.seq[i] ?? 0;
+  }
+  step(i: number): number {
+    return this.at.step[i] ?? -1;
+  }
+  track(i: number): (typeof TRACKS)[number] {
+    return TRACKS[this.at.track[i] ?? 0] ?? "decision";
+  }
+  status(i: number): StatusCode {
+    return (this.at.status[i] ?? 0) as StatusCode;
+  }
+  name(i: number): string {
+    return this.texts(this.at.name[i] ?? 0);
+  }
+  code(i: number): number {
+    return this.at.code[i] ?? 0;
+  }
 }
 
 class MarkView implements Marks {
@@ -194,12 +296,24 @@ class MarkView implements Marks {
     this.length = at.seq.length;
   }
 
-  t(i: number): number { return this.at.t[i] ?? 0; }
-  seq(i: number): number { return this.at.seq[i] ?? 0; }
-  step(i: number): number { return this.at.step[i] ?? -1; }
-  mark(i: number): MarkCode { return (this.at.mark[i] ?? 0) as MarkCode; }
-  sub(i: number): number { return this.at.sub[i] ?? 0; }
-  name(i: number): string { return this.texts(this.at.name[i] ?? 0); }
+  t(i: number): number {
+    return this.at.t[i] ?? 0;
+  }
+  seq(i: number): number {
+    return this.at.seq[i] ?? 0;
+  }
+  step(i: number): number {
+    return this.at.step[i] ?? -1;
+  }
+  mark(i: number): MarkCode {
+    return (this.at.mark[i] ?? 0) as MarkCode;
+  }
+  sub(i: number): number {
+    return this.at.sub[i] ?? 0;
+  }
+  name(i: number): string {
+    return this.texts(this.at.name[i] ?? 0);
+  }
 }
 
 const NONE: Text = () => "";

@@ -27,7 +27,8 @@ export async function openBundle(source: Source, label: string): Promise<Opened>
   try {
     container = await openContainer(source);
   } catch (error) {
-    if (error instanceof Unreadable && ["damaged", "truncated", "not-a-bundle"].includes(error.why)) return salvaged(source, label, error);
+    if (error instanceof Unreadable && ["damaged", "truncated", "not-a-bundle"].includes(error.why))
+      return salvaged(source, label, error);
     throw error;
   }
   const entries = new Entries(source, container);
@@ -49,15 +50,26 @@ export async function openBundle(source: Source, label: string): Promise<Opened>
   const stored = log.stored;
   const index = await facts("index.json", (text) => readIndex(text, stored));
   if (!index) return salvaged(source, label, new Unreadable("damaged", problems.at(-1)?.what ?? ""));
-  const recording = new BundleRecording(label, source, index, { at: log.begins, stored: log.stored, deflated: log.method === 8 }, manifest, entries);
+  const recording = new BundleRecording(
+    label,
+    source,
+    index,
+    { at: log.begins, stored: log.stored, deflated: log.method === 8 },
+    manifest,
+    entries,
+  );
   try {
     await recording.readHeader();
   } catch (error) {
     if (error instanceof Unreadable && error.why === "damaged") return salvaged(source, label, error);
     throw error;
   }
-  const newer = container.newer || isNewer(recording.header) || (isText(manifest?.format) && !/^worldline\/[01]$/.test(manifest.format));
-  if (manifest && manifest.seal !== container.seal) problems.push({ what: "the container names another seal than its manifest has" });
+  const newer =
+    container.newer ||
+    isNewer(recording.header) ||
+    (isText(manifest?.format) && !/^worldline\/[01]$/.test(manifest.format));
+  if (manifest && manifest.seal !== container.seal)
+    problems.push({ what: "the container names another seal than its manifest has" });
   const integrity = first(newer ? "newer" : problems.length > 0 ? "changed" : "checking", problems, manifest);
   if (entries.get("expiry.jsonl")) integrity.expired = await entries.expired();
   return { recording, integrity };
@@ -68,7 +80,11 @@ async function salvaged(source: Source, label: string, why: Unreadable): Promise
   return (await import("./salvage")).salvage(source, label, why);
 }
 
-export function first(verdict: Integrity["verdict"], problems: Integrity["problems"], manifest: Json | null): Integrity {
+export function first(
+  verdict: Integrity["verdict"],
+  problems: Integrity["problems"],
+  manifest: Json | null,
+): Integrity {
   const integrity: Integrity = { verdict, signed: false, checked: ["container"], problems };
   if (isText(manifest?.seal)) integrity.seal = manifest.seal;
   return integrity;
@@ -99,7 +115,9 @@ export class BundleRecording extends LogRecording {
     log = new Log(source, index, shape),
   ) {
     super(label, source, log, standIn(manifest));
-    this.contents = entries ?? { content: async (): Promise<Missing> => ({ missing: "lost", why: "the file ends before it" }) };
+    this.contents = entries ?? {
+      content: async (): Promise<Missing> => ({ missing: "lost", why: "the file ends before it" }),
+    };
   }
 
   async readHeader(): Promise<void> {
@@ -108,12 +126,20 @@ export class BundleRecording extends LogRecording {
   }
 
   plan(): Plan {
-    return { index: this.index, shape: this.shape, container: this.entries?.container ?? null, base: null, live: false };
+    return {
+      index: this.index,
+      shape: this.shape,
+      container: this.entries?.container ?? null,
+      base: null,
+      live: false,
+    };
   }
 
   async thumb(name: string): Promise<Blob | null> {
     const entry = this.entries?.get(`thumbs/${name}.webp`);
-    return entry && this.entries ? new Blob([(await this.entries.read(entry)) as Uint8Array<ArrayBuffer>], { type: "image/webp" }) : null;
+    return entry && this.entries
+      ? new Blob([(await this.entries.read(entry)) as Uint8Array<ArrayBuffer>], { type: "image/webp" })
+      : null;
   }
 
   /** Tracks stand in `media/`: each with its key frames in `<track>.kf.json`. */
@@ -146,6 +172,8 @@ function keyFrames(text: string | null): { t: number; seq: number; ms: number }[
     said = [];
   }
   return (Array.isArray(said) ? said : []).flatMap((frame: unknown) =>
-    isObject(frame) && isSize(frame.t) && isSize(frame.seq) && typeof frame.ms === "number" ? [{ t: frame.t, seq: frame.seq, ms: frame.ms }] : [],
+    isObject(frame) && isSize(frame.t) && isSize(frame.seq) && typeof frame.ms === "number"
+      ? [{ t: frame.t, seq: frame.seq, ms: frame.ms }]
+      : [],
   );
 }

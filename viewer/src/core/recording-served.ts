@@ -17,7 +17,11 @@ async function get(url: string, headers: Record<string, string> = {}): Promise<R
   try {
     return await fetch(url, { cache: "no-store", credentials: "same-origin", headers });
   } catch (error) {
-    throw new Unreadable("network", `the server does not answer: ${String(error)}`, "Is `worldline view` still running?");
+    throw new Unreadable(
+      "network",
+      `the server does not answer: ${String(error)}`,
+      "Is `worldline view` still running?",
+    );
   }
 }
 
@@ -41,11 +45,13 @@ class GrowingBytes implements Source {
     if (length === 0) return new Uint8Array(0);
     const answer = await get(this.url, { Range: `bytes=${offset}-${offset + length - 1}` });
     const whole = answer.status === 200;
-    if (answer.status !== 206 && !whole) throw new Unreadable("network", `${this.url} answered ${answer.status}`, "", offset);
+    if (answer.status !== 206 && !whole)
+      throw new Unreadable("network", `${this.url} answered ${answer.status}`, "", offset);
     const data = new Uint8Array(await answer.arrayBuffer());
     this.fetched += data.length;
     const part = whole ? data.subarray(offset, offset + length) : data;
-    if (part.length !== length) throw new Unreadable("truncated", `${this.url} sent ${part.length} bytes of ${length}`, "", offset);
+    if (part.length !== length)
+      throw new Unreadable("truncated", `${this.url} sent ${part.length} bytes of ${length}`, "", offset);
     return part;
   }
 }
@@ -59,7 +65,8 @@ export class ServedContents implements Contents {
     if (answer.ok) return new Uint8Array(await answer.arrayBuffer());
     if (answer.status === 410 || answer.status === 404) {
       const said: unknown = await answer.json().catch(() => null);
-      if (isObject(said) && isText(said.missing)) return { missing: said.missing as Missing["missing"], why: isText(said.why) ? said.why : "" };
+      if (isObject(said) && isText(said.missing))
+        return { missing: said.missing as Missing["missing"], why: isText(said.why) ? said.why : "" };
       return { missing: "lost", why: "the server does not have it" };
     }
     throw new Unreadable("network", `the server answered ${answer.status}`);
@@ -67,16 +74,28 @@ export class ServedContents implements Contents {
 }
 
 /** Open `r/<id>/` of a server. What is not `sealed` has no manifest to ask for. */
-export async function openServed(base: string, kind: "directory" | "live", label: string, isSealed: boolean): Promise<Opened> {
+export async function openServed(
+  base: string,
+  kind: "directory" | "live",
+  label: string,
+  isSealed: boolean,
+): Promise<Opened> {
   const index = await get(`${base}index.json`);
-  if (!index.ok) throw new Unreadable("network", `${label}: the server answered ${index.status}`, "Is the run still in the store?");
+  if (!index.ok)
+    throw new Unreadable("network", `${label}: the server answered ${index.status}`, "Is the run still in the store?");
   const read = readIndex(await index.text(), Number.MAX_SAFE_INTEGER);
   const manifest = isSealed ? await get(`${base}manifest.json`) : null;
   const sealed: unknown = manifest?.ok ? await manifest.json().catch(() => null) : null;
   const recording = new ServedRecording(kind, label, base, read, isObject(sealed) ? upcastManifest(sealed) : null);
   const row = read.rows > 0 ? await recording.row(0) : null;
   if (row && row.kind === "meta" && row.src === "header") recording.header = row;
-  const state: Integrity["verdict"] = isNewer(recording.header) ? "newer" : kind === "live" ? "live" : recording.manifest ? "checking" : "unsealed";
+  const state: Integrity["verdict"] = isNewer(recording.header)
+    ? "newer"
+    : kind === "live"
+      ? "live"
+      : recording.manifest
+        ? "checking"
+        : "unsealed";
   const integrity: Integrity = { verdict: state, signed: false, checked: [], problems: [] };
   if (isText(recording.manifest?.seal)) integrity.seal = recording.manifest.seal;
   return { recording, integrity };
@@ -106,7 +125,13 @@ export class ServedRecording extends LogRecording {
   }
 
   plan(): Plan {
-    return { index: this.index, shape: this.shape, container: null, base: absolute(this.base), live: this.kind === "live" };
+    return {
+      index: this.index,
+      shape: this.shape,
+      container: null,
+      base: absolute(this.base),
+      live: this.kind === "live",
+    };
   }
 
   /** A connection that breaks is made again, from the next row on. */
@@ -146,7 +171,8 @@ export class ServedRecording extends LogRecording {
     const encoder = new TextEncoder();
     for (const line of text.split("\n")) {
       if (line === "") continue;
-      const bytes = encoder.encode(line).length + 1, row = parseLine(line);
+      const bytes = encoder.encode(line).length + 1,
+        row = parseLine(line);
       if (row && row.seq < this.index.rows) continue; // it came twice
       const last = this.log.blocks - 1;
       if (row) this.maker.row(row, bytes);

@@ -65,6 +65,16 @@ function safeType(type: string): string {
 /** A first row for a log that lost its own, so that everything else can be shown. */
 export function standIn(manifest: Json | null): Row {
   const said = manifest ?? {};
-  const data = { format: said.format ?? "worldline/1", run: said.run ?? "", attempt: said.attempt ?? "", session: said.session ?? null, capture: said.capture ?? "full", task: { text: null }, agent: {}, t0_wall: "0", lost: true };
+  const data = {
+    format: said.format ?? "worldline/1",
+    run: said.run ?? "",
+    attempt: said.attempt ?? "",
+    session: said.session ?? null,
+    capture: said.capture ?? "full",
+    task: { text: null },
+    agent: {},
+    t0_wall: "0",
+    lost: true,
+  };
   return { seq: 0, t: 0, kind: "meta", src: "header", lane: "main", data };
 }

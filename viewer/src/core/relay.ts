@@ -40,7 +40,9 @@ export class PortBytes implements Bytes {
   read(offset: number, length: number): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
       const id = this.asked++;
-      this.open.set(id, ({ data, why, what }) => (data ? resolve(data) : reject(new Unreadable(why ?? "damaged", what ?? "", "", offset))));
+      this.open.set(id, ({ data, why, what }) =>
+        data ? resolve(data) : reject(new Unreadable(why ?? "damaged", what ?? "", "", offset)),
+      );
       this.port.postMessage({ id, offset, length } satisfies Ask);
     });
   }

@@ -5,7 +5,6 @@ import { textOf } from "./answers";
 import { isElement, isObject, isText, reference } from "./fields";
 import type { Contents } from "./recording";
 
-
 /** A body of the elements that this request added; null where it cannot be read. */
 export async function addedTexts(form: unknown, contents: Contents, most: number): Promise<string | null> {
   const body = await loaded(form, contents, most);

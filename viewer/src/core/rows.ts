@@ -14,8 +14,9 @@ const TEXTS = ["call", "key", "mode", "effect", "parent_id", "action_id", "idemp
 export function parseLines(text: string, keep = true): { rows: Row[]; left: number } {
   const rows: Row[] = [];
   let left = 0;
-  for (let at = 0; at < text.length; ) {
-    const found = text.indexOf("\n", at), end = found < 0 ? text.length : found;
+  for (let at = 0; at < text.length;) {
+    const found = text.indexOf("\n", at),
+      end = found < 0 ? text.length : found;
     const row = parseLine(text.slice(at, end), keep);
     if (row) rows.push(row);
     else if (end > at) left++;
@@ -26,7 +27,8 @@ export function parseLines(text: string, keep = true): { rows: Row[]; left: numb
 
 /** One line without its LF, or null where it is no row that can be read. */
 export function parseLine(line: string, keep = true): Row | null {
-  if (line.length <= HASH_BYTES || !line.endsWith('"}') || !line.startsWith(',"h":"', line.length - HASH_BYTES)) return null;
+  if (line.length <= HASH_BYTES || !line.endsWith('"}') || !line.startsWith(',"h":"', line.length - HASH_BYTES))
+    return null;
   let parsed: unknown;
   try {
     parsed = JSON.parse(line);
@@ -40,7 +42,8 @@ export function parseLine(line: string, keep = true): Row | null {
   const row = parsed as Row;
   if (unfit(`${kind}/${src}`, data) !== null && !isNewer(row)) return null;
   // Null stands for what is not there, so that nobody has to ask twice.
-  if (line.includes(":null")) for (const field in data) if (data[field] === null && !KEPT.has(field)) delete data[field];
+  if (line.includes(":null"))
+    for (const field in data) if (data[field] === null && !KEPT.has(field)) delete data[field];
   // Not enumerable: who lists the fields of a row, or writes it as JSON, does not mean its line.
   if (keep) Object.defineProperty(row, "raw", { value: line });
   return kind === "meta" && src === "header" ? upcast(row) : row;
@@ -63,9 +66,14 @@ function upcast(row: Row): Row {
 /** A manifest of an old format as the newest has it. */
 export function upcastManifest(manifest: Json): Json {
   if (manifest.format !== "worldline/0") return manifest;
-  const lost = isObject(manifest.coverage) && Array.isArray(manifest.coverage.losses) && manifest.coverage.losses.length > 0;
+  const lost =
+    isObject(manifest.coverage) && Array.isArray(manifest.coverage.losses) && manifest.coverage.losses.length > 0;
   return {
-    checkpoint_dag: [], codecs: [], retention: null, recording: null, derived_from: null,
+    checkpoint_dag: [],
+    codecs: [],
+    retention: null,
+    recording: null,
+    derived_from: null,
     ...manifest,
     genesis: manifest.genesis ?? manifest.header,
     secrets: { shapes: {}, ...(isObject(manifest.secrets) ? manifest.secrets : {}) },

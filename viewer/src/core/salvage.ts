@@ -18,10 +18,16 @@ export async function salvage(source: Source, label: string, why: Unreadable): P
   const found = await scanned(source);
   const log = found[0];
   if (!log || log.entry.name !== "events.jsonl" || log.entry.at !== 0)
-    throw new Unreadable(why.why === "damaged" ? "damaged" : "not-a-bundle", `${label}: ${why.what}`, "Is it a file that `worldline pack` made?", why.offset);
+    throw new Unreadable(
+      why.why === "damaged" ? "damaged" : "not-a-bundle",
+      `${label}: ${why.what}`,
+      "Is it a file that `worldline pack` made?",
+      why.offset,
+    );
   const parts: Uint8Array<ArrayBuffer>[] = [];
   const end = Math.min(log.begins + log.entry.stored, source.size);
-  const inside = log.entry.method === 8 ? salvaged(pieces(source, log.begins, end), MOST_SALVAGED) : pieces(source, log.begins, end);
+  const inside =
+    log.entry.method === 8 ? salvaged(pieces(source, log.begins, end), MOST_SALVAGED) : pieces(source, log.begins, end);
   const maker = new IndexMaker();
   let rest = new Uint8Array(0);
   for await (const part of inside) {
@@ -35,12 +41,25 @@ export async function salvage(source: Source, label: string, why: Unreadable): P
   }
   const text = new BlobBytes(new Blob(parts));
   const { index } = maker;
-  if (index.rows === 0) throw new Unreadable("damaged", `${label}: no row of its log can be read`, "Ask for the file again.", 0);
+  if (index.rows === 0)
+    throw new Unreadable("damaged", `${label}: no row of its log can be read`, "Ask for the file again.", 0);
   const cut = !log.whole || why.why === "truncated";
   const manifest = await wholeManifest(source, found);
-  const recording = new BundleRecording(label, text, index, { at: 0, stored: text.size, deflated: false }, manifest, null);
+  const recording = new BundleRecording(
+    label,
+    text,
+    index,
+    { at: 0, stored: text.size, deflated: false },
+    manifest,
+    null,
+  );
   await recording.readHeader();
-  const problems = [{ what: cut ? "the file is cut: its end is missing" : why.what, ...(why.offset === undefined ? {} : { offset: why.offset }) }];
+  const problems = [
+    {
+      what: cut ? "the file is cut: its end is missing" : why.what,
+      ...(why.offset === undefined ? {} : { offset: why.offset }),
+    },
+  ];
   return { recording, integrity: { ...first(cut ? "truncated" : "changed", problems, manifest), checked: [] } };
 }
 
@@ -59,4 +78,3 @@ async function wholeManifest(source: Source, found: Awaited<ReturnType<typeof sc
 async function* pieces(bytes: Bytes, from: number, end: number): AsyncGenerator<Uint8Array> {
   for (let at = from; at < end; at += 1 << 20) yield bytes.read(at, Math.min(1 << 20, end - at));
 }
-

@@ -65,7 +65,10 @@ function elsewhere(recording: LogRecording, outline: Folded, take: (s: Snapshot)
     if (outline.version > 0) return settle?.reject(new Unreadable("damaged", `the worker stopped: ${event.message}`));
     // It did not even start (a browser's rule, or a policy): slower, and all the same.
     instead ??= here(recording, outline, take);
-    instead.done.then(() => settle?.resolve(), (error: Error) => settle?.reject(error));
+    instead.done.then(
+      () => settle?.resolve(),
+      (error: Error) => settle?.reject(error),
+    );
   };
   order(worker, recording, (reach) => ({ do: "fold", plan: recording.plan(), reach }));
   return {

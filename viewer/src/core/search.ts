@@ -62,7 +62,12 @@ export function search(recording: LogRecording, query: Query, on: (progress: Pro
 }
 
 /** Without workers (in tests): the worker's own code, which no page loads for that. */
-async function searchHere(recording: LogRecording, query: Query, take: (found: Found) => void, ended: () => boolean): Promise<void> {
+async function searchHere(
+  recording: LogRecording,
+  query: Query,
+  take: (found: Found) => void,
+  ended: () => boolean,
+): Promise<void> {
   const [{ library }, { Searching }] = await Promise.all([import("./crew"), import("./searching")]);
   const own = library(recording.plan(), { handle: { kind: "blob", blob: new Blob() } }, recording.source);
   await new Searching(query, take, ended).run(own.log, own.contents);

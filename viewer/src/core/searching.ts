@@ -40,8 +40,9 @@ export class Searching {
     let said = performance.now();
     for await (const { data } of log.scan()) {
       const text = decoder.decode(data);
-      for (let at = 0; at < text.length; ) {
-        const found = text.indexOf("\n", at), end = found < 0 ? text.length : found;
+      for (let at = 0; at < text.length;) {
+        const found = text.indexOf("\n", at),
+          end = found < 0 ? text.length : found;
         this.line(text.slice(at, end));
         at = end + 1;
       }
@@ -54,7 +55,8 @@ export class Searching {
         await new Promise((go) => setTimeout(go));
       }
     }
-    for (const { row, route, forms } of this.answers.values()) this.answer(row, readAnswer(route, 0, "", forms.filter(isText).join("")));
+    for (const { row, route, forms } of this.answers.values())
+      this.answer(row, readAnswer(route, 0, "", forms.filter(isText).join("")));
     await this.inContents(contents);
     this.found.done = true;
     if (!this.stopped()) this.tell();
@@ -93,7 +95,8 @@ export class Searching {
   }
 
   private began(row: Row): void {
-    if (row.src === "request" && row.call) this.answers.set(row.call, { row, route: isText(row.data.name) ? row.data.name : "", forms: [], size: 0 });
+    if (row.src === "request" && row.call)
+      this.answers.set(row.call, { row, route: isText(row.data.name) ? row.data.name : "", forms: [], size: 0 });
   }
 
   private decision(row: Row): void {
@@ -103,7 +106,8 @@ export class Searching {
       return this.request(row);
     }
     if (row.src === "chunk") {
-      if (open && open.size < 8 << 20) open.forms.push(row.data.body), (open.size += isText(row.data.body) ? row.data.body.length : 1);
+      if (open && open.size < 8 << 20)
+        (open.forms.push(row.data.body), (open.size += isText(row.data.body) ? row.data.body.length : 1));
       return;
     }
     if (row.call !== undefined) this.answers.delete(row.call);
@@ -112,7 +116,12 @@ export class Searching {
     const now = bodyNow(forms, row.data);
     if (now === null) this.remember(row, forms);
     else {
-      const answer = readAnswer(open?.route ?? "", typeof row.data.status === "number" ? row.data.status : 0, headerOf(row.data, "content-type"), now);
+      const answer = readAnswer(
+        open?.route ?? "",
+        typeof row.data.status === "number" ? row.data.status : 0,
+        headerOf(row.data, "content-type"),
+        now,
+      );
       if (answer) this.answer(row, answer);
       else this.look(row, now, "body");
     }
@@ -156,7 +165,9 @@ export class Searching {
     const ref = reference(value);
     if (ref) return this.remember(row, [value]);
     if (Array.isArray(value)) value.forEach((inner, at) => this.walk(row, inner, `${where}[${at}]`, depth + 1));
-    else for (const [key, inner] of Object.entries(value as Json)) this.walk(row, inner, where ? `${where}.${key}` : key, depth + 1);
+    else
+      for (const [key, inner] of Object.entries(value as Json))
+        this.walk(row, inner, where ? `${where}.${key}` : key, depth + 1);
   }
 
   private look(row: Row, text: string, where: string): void {
@@ -168,8 +179,14 @@ export class Searching {
       }
       const end = match.index + match[0].length;
       this.found.hits.push({
-        seq: row.seq, t: row.t, lane: row.lane, kind: `${row.kind}/${row.src}`, where,
-        before: text.slice(Math.max(0, match.index - AROUND), match.index), match: match[0].slice(0, 400), after: text.slice(end, end + AROUND),
+        seq: row.seq,
+        t: row.t,
+        lane: row.lane,
+        kind: `${row.kind}/${row.src}`,
+        where,
+        before: text.slice(Math.max(0, match.index - AROUND), match.index),
+        match: match[0].slice(0, 400),
+        after: text.slice(end, end + AROUND),
       });
       if (++this.hits >= MOST_HITS) this.found.full = true;
     }
@@ -186,7 +203,10 @@ export class Searching {
     let left = MOST_CONTENTS;
     for (const { ref, row } of this.contents.values()) {
       if (this.stopped()) return;
-      const isWords = /^(text\/|application\/(x-worldline-deep\+)?json|application\/octet-stream|application\/x-asciicast)/.test(ref.type);
+      const isWords =
+        /^(text\/|application\/(x-worldline-deep\+)?json|application\/octet-stream|application\/x-asciicast)/.test(
+          ref.type,
+        );
       if (!isWords || ref.size > MOST_CONTENT || ref.size > left || this.found.full) {
         this.found.left.contents++;
         continue;

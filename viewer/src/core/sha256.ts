@@ -47,14 +47,16 @@ export class Sha256 {
   }
 
   digest(): Uint8Array {
-    const { block, state, kept, total } = this, length = kept < 56 ? 64 : 128;
+    const { block, state, kept, total } = this,
+      length = kept < 56 ? 64 : 128;
     block[kept] = 0x80;
     block.fill(0, kept + 1, length);
     const bits = new DataView(block.buffer);
     bits.setUint32(length - 8, Math.floor(total / 2 ** 29));
     bits.setUint32(length - 4, (total << 3) >>> 0);
     for (let at = 0; at < length; at += 64) compress(state, block, at);
-    const out = new Uint8Array(32), words = new DataView(out.buffer);
+    const out = new Uint8Array(32),
+      words = new DataView(out.buffer);
     state.forEach((word, i) => words.setInt32(i * 4, word));
     return out;
   }
@@ -73,22 +75,29 @@ function compress(state: Int32Array, data: Uint8Array, at: number): void {
   for (let i = 0; i < 16; i++, at += 4)
     W[i] = (data[at]! << 24) | (data[at + 1]! << 16) | (data[at + 2]! << 8) | data[at + 3]!;
   for (let i = 16; i < 64; i++) {
-    const x = W[i - 15]!, y = W[i - 2]!;
+    const x = W[i - 15]!,
+      y = W[i - 2]!;
     const s0 = ((x >>> 7) | (x << 25)) ^ ((x >>> 18) | (x << 14)) ^ (x >>> 3);
     const s1 = ((y >>> 17) | (y << 15)) ^ ((y >>> 19) | (y << 13)) ^ (y >>> 10);
     W[i] = (W[i - 16]! + s0 + W[i - 7]! + s1) | 0;
   }
-  let a = state[0]!, b = state[1]!, c = state[2]!, d = state[3]!;
-  let e = state[4]!, f = state[5]!, g = state[6]!, h = state[7]!;
+  let a = state[0]!,
+    b = state[1]!,
+    c = state[2]!,
+    d = state[3]!;
+  let e = state[4]!,
+    f = state[5]!,
+    g = state[6]!,
+    h = state[7]!;
   for (let i = 0; i < 64; i++) {
     const s1 = ((e >>> 6) | (e << 26)) ^ ((e >>> 11) | (e << 21)) ^ ((e >>> 25) | (e << 7));
     const t1 = (h + s1 + ((e & f) ^ (~e & g)) + K[i]! + W[i]!) | 0;
     const s0 = ((a >>> 2) | (a << 30)) ^ ((a >>> 13) | (a << 19)) ^ ((a >>> 22) | (a << 10));
     const t2 = (s0 + ((a & b) ^ (a & c) ^ (b & c))) | 0;
-    h = g, g = f, f = e, e = (d + t1) | 0, d = c, c = b, b = a, a = (t1 + t2) | 0;
+    ((h = g), (g = f), (f = e), (e = (d + t1) | 0), (d = c), (c = b), (b = a), (a = (t1 + t2) | 0));
   }
-  state[0]! += a, state[1]! += b, state[2]! += c, state[3]! += d;
-  state[4]! += e, state[5]! += f, state[6]! += g, state[7]! += h;
+  ((state[0]! += a), (state[1]! += b), (state[2]! += c), (state[3]! += d));
+  ((state[4]! += e), (state[5]! += f), (state[6]! += g), (state[7]! += h));
 }
 
 const DIGITS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));

@@ -12,7 +12,17 @@ import type { Folded } from "./outline";
 import type { LogRecording } from "./recording";
 import { addedTexts } from "./requests";
 import { observations, stateOf } from "./seen";
-import { PERMISSIONS, type ActedOn, type ConsoleLine, type Decision, type Exchange, type PermissionCard, type Row, type StepBody, type ToolCall } from "./types";
+import {
+  PERMISSIONS,
+  type ActedOn,
+  type ConsoleLine,
+  type Decision,
+  type Exchange,
+  type PermissionCard,
+  type Row,
+  type StepBody,
+  type ToolCall,
+} from "./types";
 import { isJsonContent, missing, plain, valueOf } from "./values";
 
 const MOST_BLOCKS = 24; // of a step that lasts very long, its beginning and its end
@@ -21,16 +31,25 @@ const MOST_VALUE = 4 << 20;
 const text = (value: unknown): string => (isText(value) ? value : typeof value === "number" ? String(value) : "");
 const count = (value: unknown): number | null => (Number.isInteger(value) ? (value as number) : null);
 const ms = (value: unknown): number | null => (typeof value === "number" ? value / 1e6 : null);
-const listed = (value: unknown): unknown[] => (Array.isArray(value) ? value : value === null || value === undefined ? [] : [value]);
+const listed = (value: unknown): unknown[] =>
+  Array.isArray(value) ? value : value === null || value === undefined ? [] : [value];
 
 /** Read step `i`. Rejects where the recording cannot be read, or `signal` says that nobody waits any more. */
-export async function loadStep(recording: LogRecording, outline: Folded, i: number, signal?: AbortSignal): Promise<StepBody> {
+export async function loadStep(
+  recording: LogRecording,
+  outline: Folded,
+  i: number,
+  signal?: AbortSignal,
+): Promise<StepBody> {
   const rows = await rowsOf(recording, outline, i, signal);
   const values = new Values(recording);
   const [decision, calls] = await decisionAndCalls(recording, outline, i, rows, values);
   signal?.throwIfAborted();
-  const lines: ConsoleLine[] = [], network: Exchange[] = [];
-  for (const row of rows.filter((row) => row.kind === "observation" && (row.src === "console" || row.src === "network"))) {
+  const lines: ConsoleLine[] = [],
+    network: Exchange[] = [];
+  for (const row of rows.filter(
+    (row) => row.kind === "observation" && (row.src === "console" || row.src === "network"),
+  )) {
     for (const value of listed(await values.of(row.data.value)))
       if (row.src === "console") lines.push(consoleLine(row, value));
       else if (isObject(value)) network.push(exchange(row, value));
@@ -38,15 +57,34 @@ export async function loadStep(recording: LogRecording, outline: Folded, i: numb
   const seen = await observations(recording, outline, i, rows);
   signal?.throwIfAborted();
   const state = await stateOf(recording, outline, i, (form) => values.of(form));
-  return { index: i, rows, decision, calls, permissions: cards(rows), console: lines, network, ...seen, state, acted: actedOn(calls) };
+  return {
+    index: i,
+    rows,
+    decision,
+    calls,
+    permissions: cards(rows),
+    console: lines,
+    network,
+    ...seen,
+    state,
+    acted: actedOn(calls),
+  };
 }
 
 /** The rows of a step: those of its lane up to the next one, and how its crossings ended. */
-export async function rowsOf(recording: LogRecording, outline: Folded, i: number, signal?: AbortSignal): Promise<Row[]> {
-  const { steps, lanes } = outline, first = recording.log.blockOf(steps.seq(i)), last = recording.log.blockOf(steps.end(i));
+export async function rowsOf(
+  recording: LogRecording,
+  outline: Folded,
+  i: number,
+  signal?: AbortSignal,
+): Promise<Row[]> {
+  const { steps, lanes } = outline,
+    first = recording.log.blockOf(steps.seq(i)),
+    last = recording.log.blockOf(steps.end(i));
   const numbers = new Map(lanes.map((name, at) => [name, at]));
   const stepAt = (row: Row): number => steps.of(row.seq, numbers.get(row.lane) ?? -1);
-  const calls = new Map<string, number>(), rows: Row[] = [];
+  const calls = new Map<string, number>(),
+    rows: Row[] = [];
   for (let block = first; block <= last; block++) {
     if (last - first >= MOST_BLOCKS && block === first + MOST_BLOCKS / 2) block = last - MOST_BLOCKS / 2 + 1;
     signal?.throwIfAborted();
@@ -106,11 +144,21 @@ function crossings(rows: Row[]): Crossing[] {
   return [...found.values()];
 }
 
-async function decisionAndCalls(recording: LogRecording, outline: Folded, i: number, rows: Row[], values: Values): Promise<[Decision | null, ToolCall[]]> {
-  const asked = new OpenCalls(), calls: ToolCall[] = [];
+async function decisionAndCalls(
+  recording: LogRecording,
+  outline: Folded,
+  i: number,
+  rows: Row[],
+  values: Values,
+): Promise<[Decision | null, ToolCall[]]> {
+  const asked = new OpenCalls(),
+    calls: ToolCall[] = [];
   // In the order in which things became known: a call is asked for when its answer is whole, a tool begins when it begins.
-  const known = (crossing: Crossing): number => (crossing.start.kind === "decision" ? (crossing.end ?? crossing.start).seq : crossing.start.seq);
-  const all = crossings(rows).filter(({ start }) => start.kind === "action" || !isText(start.parent_id)).sort((a, b) => known(a) - known(b));
+  const known = (crossing: Crossing): number =>
+    crossing.start.kind === "decision" ? (crossing.end ?? crossing.start).seq : crossing.start.seq;
+  const all = crossings(rows)
+    .filter(({ start }) => start.kind === "action" || !isText(start.parent_id))
+    .sort((a, b) => known(a) - known(b));
   let last: { crossing: Crossing; answer: Answer | null; error: string | null } | null = null;
   for (const crossing of all) {
     if (crossing.start.kind === "action") {
@@ -121,7 +169,10 @@ async function decisionAndCalls(recording: LogRecording, outline: Folded, i: num
     if (crossing.end || !last) last = { crossing, answer, error };
     for (const use of answer?.calls ?? []) {
       const ran = use.runner === "client" ? "unanswered" : "outside";
-      calls.push({ seq: crossing.end?.seq ?? crossing.start.seq, end: null, id: use.id || null, name: use.name, arguments: parsed(use.arguments), result: null, error: null, effect: null, ms: null, ran });
+      const seq = crossing.end?.seq ?? crossing.start.seq,
+        id = use.id || null,
+        nothing = { result: null, error: null, effect: null, ms: null };
+      calls.push({ seq, end: null, id, name: use.name, arguments: parsed(use.arguments), ...nothing, ran });
       if (use.runner === "client") asked.add({ ...use, step: i, place: calls.length - 1 });
     }
   }
@@ -131,20 +182,29 @@ async function decisionAndCalls(recording: LogRecording, outline: Folded, i: num
 
 /** The step whose call the tool at row `seq` answers, where that is another one than `i`. */
 function movedTo(outline: Folded, seq: number, i: number): number | null {
-  const at = outline.moved.seq.indexOf(seq), step = outline.moved.step[at];
+  const at = outline.moved.seq.indexOf(seq),
+    step = outline.moved.step[at];
   return at < 0 || step === undefined || step === i || outline.moved.outside[at] === 1 ? null : step;
 }
 
 /** Calls of this step that were answered elsewhere: a tool ran in a later step, or a later request brought the result. */
-async function later(recording: LogRecording, outline: Folded, i: number, calls: ToolCall[], values: Values): Promise<void> {
+async function later(
+  recording: LogRecording,
+  outline: Folded,
+  i: number,
+  calls: ToolCall[],
+  values: Values,
+): Promise<void> {
   const { seq, step, place, outside } = outline.moved;
   for (let at = 0; at < seq.length; at++) {
-    const number = place[at] as number, call = step[at] === i ? calls[number] : undefined;
+    const number = place[at] as number,
+      call = step[at] === i ? calls[number] : undefined;
     const row = call ? await recording.row(seq[at] as number) : null;
     if (!call || !row) continue;
     if (outside[at] === 1) {
       const body = await addedTexts(row.data.body, recording.contents, MOST_VALUE);
-      const result = body === null ? undefined : readResults(text(row.data.name), body).find(({ id }) => id === call.id);
+      const result =
+        body === null ? undefined : readResults(text(row.data.name), body).find(({ id }) => id === call.id);
       Object.assign(call, { ran: "outside", result: result ? parsed(result.text) : null, end: row.seq });
       continue;
     }
@@ -157,12 +217,19 @@ async function later(recording: LogRecording, outline: Folded, i: number, calls:
   }
 }
 
-async function answerOf(recording: LogRecording, { start, chunks, end }: Crossing, values: Values): Promise<{ answer: Answer | null; error: string | null }> {
+async function answerOf(
+  recording: LogRecording,
+  { start, chunks, end }: Crossing,
+  values: Values,
+): Promise<{ answer: Answer | null; error: string | null }> {
   if (!end) return { answer: null, error: "no answer is on record" };
   const { data } = end;
   if ("error" in data) {
     const error = await values.field(data, "error");
-    return { answer: null, error: isObject(error) && isText(error.message) ? error.message : "the model was not reached" };
+    return {
+      answer: null,
+      error: isObject(error) && isText(error.message) ? error.message : "the model was not reached",
+    };
   }
   const forms = [...chunks, end].flatMap((row) => ("body" in row.data ? [row.data.body] : []));
   const body = await bodyOf(forms, data, recording.contents);
@@ -172,11 +239,19 @@ async function answerOf(recording: LogRecording, { start, chunks, end }: Crossin
   if (answer) return { answer, error: answer.error ?? broken };
   const said = isText(body) ? body : new TextDecoder().decode(body);
   // A route that is no known dialect: what came is shown as it came.
-  return { answer: { model: null, text: said.slice(0, MOST_VALUE), reasoning: "", calls: [], finish: [], usage: null, complete: data.complete !== false, error: null, alternatives: [] }, error: broken };
+  const nothing = { model: null, reasoning: "", calls: [], finish: [], usage: null, error: null, alternatives: [] };
+  return { answer: { ...nothing, text: said.slice(0, MOST_VALUE), complete: data.complete !== false }, error: broken };
 }
 
-async function decisionOf(recording: LogRecording, outline: Folded, { start, end }: Crossing, answer: Answer | null, error: string | null): Promise<Decision> {
-  const asked = start.data, data = end?.data ?? {};
+async function decisionOf(
+  recording: LogRecording,
+  outline: Folded,
+  { start, end }: Crossing,
+  answer: Answer | null,
+  error: string | null,
+): Promise<Decision> {
+  const asked = start.data,
+    data = end?.data ?? {};
   const context = await messagesOf(recording, outline, start);
   return {
     seq: start.seq,
@@ -199,13 +274,26 @@ async function decisionOf(recording: LogRecording, outline: Folded, { start, end
 }
 
 /** A tool's run: the call of the model that it answers, or one of its own. */
-async function ran({ start, end, unknown }: Crossing, asked: OpenCalls, calls: ToolCall[], values: Values): Promise<void> {
+async function ran(
+  { start, end, unknown }: Crossing,
+  asked: OpenCalls,
+  calls: ToolCall[],
+  values: Values,
+): Promise<void> {
   const inputs = await values.of(start.data.arguments ?? {});
   const known = asked.runAs(text(start.data.name), inputs);
   if (known) asked.close(known);
   const call: ToolCall = {
-    seq: start.seq, end: end?.seq ?? unknown?.seq ?? null, id: known?.id || null, name: text(start.data.name), arguments: inputs, result: null,
-    error: null, effect: isText(start.effect) ? start.effect : null, ms: ms(end?.data.elapsed_ns), ran: end ? "recorded" : "unknown",
+    seq: start.seq,
+    end: end?.seq ?? unknown?.seq ?? null,
+    id: known?.id || null,
+    name: text(start.data.name),
+    arguments: inputs,
+    result: null,
+    error: null,
+    effect: isText(start.effect) ? start.effect : null,
+    ms: ms(end?.data.elapsed_ns),
+    ran: end ? "recorded" : "unknown",
   };
   if (known) calls[known.place] = call;
   else calls.push(call);
@@ -214,21 +302,32 @@ async function ran({ start, end, unknown }: Crossing, asked: OpenCalls, calls: T
   const { data } = end;
   if ("error" in data) {
     const error = await values.field(data, "error");
-    call.error = isObject(error) && isText(error.message) ? `${text(error.type)}: ${error.message}` : "it failed; its words are not here";
+    call.error =
+      isObject(error) && isText(error.message)
+        ? `${text(error.type)}: ${error.message}`
+        : "it failed; its words are not here";
   } else if ("result" in data) call.result = await values.of(data.result);
-  else if (isObject(data.unrecordable)) call.error = `its result is not in the record: ${text(data.unrecordable.type)} at ${text(data.unrecordable.path)}`;
+  else if (isObject(data.unrecordable))
+    call.error = `its result is not in the record: ${text(data.unrecordable.type)} at ${text(data.unrecordable.path)}`;
 }
 
 /** What was asked and how it was answered, one card each. */
 function cards(rows: Row[]): PermissionCard[] {
-  const found: PermissionCard[] = [], open: { card: PermissionCard; t: number }[] = [];
+  const found: PermissionCard[] = [],
+    open: { card: PermissionCard; t: number }[] = [];
   for (const row of rows.filter(({ kind }) => kind === "permission")) {
     const word = PERMISSIONS.find((known) => known === row.src);
     if (!word) continue;
-    const capability = text(row.data.capability), facts = plain(isObject(row.data.facts) ? row.data.facts : {}) as Json;
+    const capability = text(row.data.capability),
+      facts = plain(isObject(row.data.facts) ? row.data.facts : {}) as Json;
     const asked = word === "requested" ? undefined : open.findLast(({ card }) => sameAsk(card, capability, facts));
     if (asked) {
-      Object.assign(asked.card, { answer: row.seq, word, facts: { ...asked.card.facts, ...facts }, askedMs: (row.t - asked.t) / 1e6 });
+      Object.assign(asked.card, {
+        answer: row.seq,
+        word,
+        facts: { ...asked.card.facts, ...facts },
+        askedMs: (row.t - asked.t) / 1e6,
+      });
       if (word !== "escalated") open.splice(open.indexOf(asked), 1);
       continue;
     }
@@ -244,7 +343,14 @@ function sameAsk(card: PermissionCard, capability: string, facts: Json): boolean
   return card.capability === capability;
 }
 
-const LEVELS: Record<string, ConsoleLine["level"]> = { log: "log", info: "info", warning: "warning", warn: "warning", error: "error", debug: "debug" };
+const LEVELS: Record<string, ConsoleLine["level"]> = {
+  log: "log",
+  info: "info",
+  warning: "warning",
+  warn: "warning",
+  error: "error",
+  debug: "debug",
+};
 
 function consoleLine(row: Row, value: unknown): ConsoleLine {
   const said: Json = isObject(value) ? value : { text: value };
@@ -256,8 +362,16 @@ function consoleLine(row: Row, value: unknown): ConsoleLine {
 function exchange(row: Row, said: Json): Exchange {
   const number = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) ? value : 0);
   return {
-    seq: row.seq, t: row.t, method: text(said.method) || "GET", url: text(said.url), status: number(said.status), ms: number(said.ms),
-    size: number(said.size), type: text(said.type), call: row.call ?? null, error: isText(said.error) ? said.error : null,
+    seq: row.seq,
+    t: row.t,
+    method: text(said.method) || "GET",
+    url: text(said.url),
+    status: number(said.status),
+    ms: number(said.ms),
+    size: number(said.size),
+    type: text(said.type),
+    call: row.call ?? null,
+    error: isText(said.error) ? said.error : null,
   };
 }
 
@@ -265,10 +379,14 @@ function exchange(row: Row, said: Json): Exchange {
 function actedOn(calls: ToolCall[]): ActedOn | null {
   for (const { name, arguments: said } of calls) {
     if (!isObject(said)) continue;
-    const ref = text(said.ref) || null, selector = text(said.selector) || null, role = text(said.role) || null;
-    const point = typeof said.x === "number" && typeof said.y === "number" ? ([said.x, said.y] as [number, number]) : null;
+    const ref = text(said.ref) || null,
+      selector = text(said.selector) || null,
+      role = text(said.role) || null;
+    const point =
+      typeof said.x === "number" && typeof said.y === "number" ? ([said.x, said.y] as [number, number]) : null;
     const label = (role || ref || selector || point) && isText(said.name) ? said.name : null;
-    if (ref || selector || role || point) return { verb: name.split(".").at(-1) ?? name, ref, role, name: label, selector, box: null, point };
+    if (ref || selector || role || point)
+      return { verb: name.split(".").at(-1) ?? name, ref, role, name: label, selector, box: null, point };
   }
   return null;
 }

@@ -6,13 +6,33 @@ import { plain } from "./values";
 
 /** Arguments that say what a call is about, the most telling first. */
 const FIRST = [
-  "name", "text", "url", "path", "file", "file_path", "filename", "command", "cmd", "query", "q", "pattern", "selector", "ref", "id",
-  "title", "key", "value", "city", "item", "sku",
+  "name",
+  "text",
+  "url",
+  "path",
+  "file",
+  "file_path",
+  "filename",
+  "command",
+  "cmd",
+  "query",
+  "q",
+  "pattern",
+  "selector",
+  "ref",
+  "id",
+  "title",
+  "key",
+  "value",
+  "city",
+  "item",
+  "sku",
 ];
 const MOST = 120;
 
 export function firstLine(text: string): string {
-  const trimmed = text.slice(0, 4000).trimStart(), end = trimmed.search(/[\r\n]/);
+  const trimmed = text.slice(0, 4000).trimStart(),
+    end = trimmed.search(/[\r\n]/);
   return end < 0 ? trimmed.trimEnd() : trimmed.slice(0, end).trimEnd();
 }
 
@@ -30,7 +50,11 @@ function short(value: unknown, depth: number): unknown {
   if (depth > 6) return null;
   if (Array.isArray(value)) return value.slice(0, 12).map((element) => short(element, depth + 1));
   if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).slice(0, 16).map(([key, inner]) => [key, short(inner, depth + 1)]));
+  return Object.fromEntries(
+    Object.entries(value)
+      .slice(0, 16)
+      .map(([key, inner]) => [key, short(inner, depth + 1)]),
+  );
 }
 
 /** The arguments of a call that tell it from its neighbours: `"Orders"`, `17 lamp`. */

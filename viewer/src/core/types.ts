@@ -33,7 +33,10 @@ export interface BlobRef {
 }
 
 /** Why something cannot be shown. Drawn hatched, with this reason. */
-export type Missing = { missing: "withheld" | "expired" | "lost" | "corrupt" | "redacted" | "not-captured"; why: string };
+export type Missing = {
+  missing: "withheld" | "expired" | "lost" | "corrupt" | "redacted" | "not-captured";
+  why: string;
+};
 
 /** `worldline-index/1`, see docs/format/bundle.md. */
 export interface Index {
@@ -100,8 +103,18 @@ export type StatusCode = (typeof Status)[keyof typeof Status];
 
 /** What happened at an instant: the marks of the timeline's lanes. */
 export const Mark = {
-  decision: 0, tool: 1, permission: 2, console: 3, network: 4, screenshot: 5, checkpoint: 6, error: 7, retry: 8, loss: 9,
-  observation: 10, outcome: 11,
+  decision: 0,
+  tool: 1,
+  permission: 2,
+  console: 3,
+  network: 4,
+  screenshot: 5,
+  checkpoint: 6,
+  error: 7,
+  retry: 8,
+  loss: 9,
+  observation: 10,
+  outcome: 11,
 } as const;
 export type MarkCode = (typeof Mark)[keyof typeof Mark];
 
@@ -263,8 +276,25 @@ export interface PermissionCard {
   askedMs: number | null;
 }
 
-export interface ConsoleLine { seq: number; t: number; level: "log" | "info" | "warning" | "error" | "debug"; text: string; where: string }
-export interface Exchange { seq: number; t: number; method: string; url: string; status: number; ms: number; size: number; type: string; call: string | null; error: string | null }
+export interface ConsoleLine {
+  seq: number;
+  t: number;
+  level: "log" | "info" | "warning" | "error" | "debug";
+  text: string;
+  where: string;
+}
+export interface Exchange {
+  seq: number;
+  t: number;
+  method: string;
+  url: string;
+  status: number;
+  ms: number;
+  size: number;
+  type: string;
+  call: string | null;
+  error: string | null;
+}
 
 /** An observation with its value: JSON as it was given, or a reference to a content. */
 export interface Observation {

@@ -14,8 +14,10 @@ export function missing(form: unknown): Missing | null {
   const withheld = isObject(form) && isObject(form.$withheld) && Object.keys(form).length === 1 ? form.$withheld : null;
   if (!withheld) return null;
   const size = typeof withheld.size === "number" ? `${withheld.size} bytes` : "";
-  if (withheld.state === "expired") return { missing: "expired", why: `${size}; its retention was over in the recording that this one was made of` };
-  if (withheld.state === "withheld") return { missing: "withheld", why: `${size}; left out of the recording that this one was made of` };
+  if (withheld.state === "expired")
+    return { missing: "expired", why: `${size}; its retention was over in the recording that this one was made of` };
+  if (withheld.state === "withheld")
+    return { missing: "withheld", why: `${size}; left out of the recording that this one was made of` };
   return { missing: "not-captured", why: `${size}; the recording keeps references only` };
 }
 
@@ -24,7 +26,9 @@ export function plain(form: unknown, depth = 0): unknown {
   if (typeof form !== "object" || form === null) return form;
   if (depth > DEEPEST) return "(nested deeper than is shown)";
   if (Array.isArray(form)) return form.map((element) => plain(element, depth + 1));
-  const body = form as Json, keys = Object.keys(body), [key] = keys;
+  const body = form as Json,
+    keys = Object.keys(body),
+    [key] = keys;
   if (keys.length === 1 && key?.startsWith("$") && !key.startsWith("$$")) return special(key, body[key], form, depth);
   const out: Json = {};
   for (const name of keys) put(out, name.startsWith("$$") ? name.slice(1) : name, plain(body[name], depth + 1));
@@ -51,7 +55,8 @@ function special(key: string, value: unknown, form: unknown, depth: number): unk
     case "$items": {
       if (!Array.isArray(value)) return form;
       const out: Json = {};
-      for (const pair of value) if (Array.isArray(pair)) put(out, String(plain(pair[0], depth + 1)), plain(pair[1], depth + 1));
+      for (const pair of value)
+        if (Array.isArray(pair)) put(out, String(plain(pair[0], depth + 1)), plain(pair[1], depth + 1));
       return out;
     }
     default:
@@ -80,7 +85,8 @@ export function deep(nodes: unknown): unknown {
   const built: unknown[] = [];
   for (const node of Array.isArray(nodes) ? nodes : []) {
     const [kind, body] = Array.isArray(node) ? (node as [unknown, unknown]) : [null, null];
-    const child = (at: unknown): unknown => (Number.isInteger(at) && (at as number) < built.length ? built[at as number] : null);
+    const child = (at: unknown): unknown =>
+      Number.isInteger(at) && (at as number) < built.length ? built[at as number] : null;
     if (kind === "v") built.push(plain(body));
     else if ((kind === "a" || kind === "t") && Array.isArray(body)) built.push(body.map(child));
     else if (kind === "o" && Array.isArray(body)) {

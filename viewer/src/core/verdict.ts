@@ -12,11 +12,19 @@ import { Mark, PERMISSIONS, Status, type Recording, type Steps, type Verdict } f
 export const NEAR = 3;
 
 const OUTCOMES: Record<string, Verdict["outcome"]> = {
-  succeeded: "succeeded", success: "succeeded", failed: "failed", failure: "failed", partial: "partial", partly: "partial", interrupted: "interrupted",
+  succeeded: "succeeded",
+  success: "succeeded",
+  failed: "failed",
+  failure: "failed",
+  partial: "partial",
+  partly: "partial",
+  interrupted: "interrupted",
 };
 
 export function verdictOf(recording: Recording, outline: Folded, divergence = -1): Verdict {
-  const { steps } = outline, failed: number[] = [], denied: number[] = [];
+  const { steps } = outline,
+    failed: number[] = [],
+    denied: number[] = [];
   for (let i = 0; i < steps.length; i++) {
     if (failedIn(steps, i)) failed.push(i);
     if (steps.denied(i) > 0) denied.push(i);
@@ -25,10 +33,16 @@ export function verdictOf(recording: Recording, outline: Folded, divergence = -1
   const ended = said(result, "outcome") ?? outline.ending?.outcome ?? null;
   const outcome = outcomeOf(recording, outline, ended);
   const verdict: Verdict = {
-    outcome, reason: outcome === "unknown" && ended !== null && ended !== "unknown" ? ended : reasonOf(result, outline), failedAt: -1, deniedAt: denied[0] ?? -1, openAt: 0, openBecause: "start",
+    outcome,
+    reason: outcome === "unknown" && ended !== null && ended !== "unknown" ? ended : reasonOf(result, outline),
+    failedAt: -1,
+    deniedAt: denied[0] ?? -1,
+    openAt: 0,
+    openBecause: "start",
   };
   // A run that says it failed, and shows no failure on the way, failed where it ended.
-  if (failed.length === 0 && outcome === "failed" && outline.done && steps.length > 0 && denied.length === 0) failed.push(steps.length - 1);
+  if (failed.length === 0 && outcome === "failed" && outline.done && steps.length > 0 && denied.length === 0)
+    failed.push(steps.length - 1);
   for (const at of failed) {
     const cause = denied.findLast((i) => i <= at && at - i <= NEAR);
     if (cause === undefined) continue;
@@ -48,14 +62,19 @@ function failedIn(steps: Steps, i: number): boolean {
 }
 
 function outcomeOf(recording: Recording, outline: Folded, ended: string | null): Verdict["outcome"] {
-  const disposition = said(recording.manifest, "disposition") ?? said(resultOf(recording), "disposition") ?? outline.ending?.disposition ?? null;
+  const disposition =
+    said(recording.manifest, "disposition") ??
+    said(resultOf(recording), "disposition") ??
+    outline.ending?.disposition ??
+    null;
   if (ended !== null && ended !== "unknown") {
     const known = Object.hasOwn(OUTCOMES, ended.toLowerCase()) ? OUTCOMES[ended.toLowerCase()] : undefined;
     if (known) return known;
   }
   if (recording.kind === "live" && !outline.ending) return "running";
   // A log without an end and without a seal: its writer is gone.
-  if (recording.kind === "directory" && outline.done && !outline.ending && recording.manifest === null) return "interrupted";
+  if (recording.kind === "directory" && outline.done && !outline.ending && recording.manifest === null)
+    return "interrupted";
   if (disposition === "partial" || disposition === "sanitized-partial") return "interrupted";
   return "unknown";
 }
@@ -65,7 +84,8 @@ function reasonOf(result: Json | null, outline: Folded): string {
   const { ending } = outline;
   const signal = said(result, "signal") ?? ending?.signal;
   if (signal) return signal;
-  const error = result?.error, word = isObject(error) ? said(error, "type") : isText(error) ? error : ending?.error;
+  const error = result?.error,
+    word = isObject(error) ? said(error, "type") : isText(error) ? error : ending?.error;
   // Of an exception's text only its name: the words are the agent's, and may be masked.
   if (word) return /^[\w.]+(?=: )/.exec(word)?.[0] ?? word.slice(0, 80);
   const exit = Number.isInteger(result?.exit) ? (result?.exit as number) : ending?.exit;
@@ -97,7 +117,8 @@ function said(holder: Json | null, name: string): string | null {
 
 /** Permissions of the run by their word, counted from the marks. */
 export function permissionsOf(outline: Folded): Record<string, number> {
-  const counts: Record<string, number> = {}, { marks } = outline;
+  const counts: Record<string, number> = {},
+    { marks } = outline;
   for (let i = 0; i < marks.length; i++) {
     if (marks.mark(i) !== Mark.permission) continue;
     const word = PERMISSIONS[marks.sub(i)] ?? "other";

@@ -55,8 +55,10 @@ export class Chain {
 
   private line(line: Uint8Array): void {
     const body = line.subarray(0, Math.max(0, line.length - SUFFIX));
-    const due = sha256(LINK, this.head, sha256(LEAF, body)), carried = hashOf(line);
-    if (!carried || carried.some((byte, i) => byte !== due[i])) this.problem(`row ${this.rows} was changed since it was recorded`);
+    const due = sha256(LINK, this.head, sha256(LEAF, body)),
+      carried = hashOf(line);
+    if (!carried || carried.some((byte, i) => byte !== due[i]))
+      this.problem(`row ${this.rows} was changed since it was recorded`);
     this.head = carried ?? due;
     this.rows++;
     this.offset += line.length;
@@ -67,16 +69,24 @@ export class Chain {
   }
 }
 
-const LEAF = Uint8Array.of(0), LINK = Uint8Array.of(2);
+const LEAF = Uint8Array.of(0),
+  LINK = Uint8Array.of(2);
 const MARK = new TextEncoder().encode(',"h":"');
 
 /** The hash that a line says it has; null where it says none. */
 function hashOf(line: Uint8Array): Uint8Array | null {
   const at = line.length - SUFFIX;
-  if (at < 0 || MARK.some((byte, i) => line[at + i] !== byte) || line[line.length - 3] !== 34 || line[line.length - 2] !== 125) return null;
+  if (
+    at < 0 ||
+    MARK.some((byte, i) => line[at + i] !== byte) ||
+    line[line.length - 3] !== 34 ||
+    line[line.length - 2] !== 125
+  )
+    return null;
   const out = new Uint8Array(32);
   for (let i = 0; i < 32; i++) {
-    const high = DIGITS[line[at + 6 + 2 * i] as number] ?? -1, low = DIGITS[line[at + 7 + 2 * i] as number] ?? -1;
+    const high = DIGITS[line[at + 6 + 2 * i] as number] ?? -1,
+      low = DIGITS[line[at + 7 + 2 * i] as number] ?? -1;
     if (high < 0 || low < 0) return null;
     out[i] = high * 16 + low;
   }
@@ -104,7 +114,11 @@ export interface Evidence {
 }
 
 /** Check everything; `say` is told on the way. Stops where `stopped` says so. */
-export async function verify({ bytes, log, contents, container, manifest, result, all }: Evidence, say: (finding: Finding) => void, stopped: () => boolean): Promise<void> {
+export async function verify(
+  { bytes, log, contents, container, manifest, result, all }: Evidence,
+  say: (finding: Finding) => void,
+  stopped: () => boolean,
+): Promise<void> {
   const finding: Finding = { checked: [], problems: [], seal: null, done: false, left: 0 };
   const told = (): void => say({ ...finding, checked: [...finding.checked], problems: [...finding.problems] });
   const attempt = async (what: string, check: () => Promise<void>): Promise<void> => {
@@ -117,10 +131,12 @@ export async function verify({ bytes, log, contents, container, manifest, result
   finding.seal = manifest && sealOf(manifest);
   if (manifest && !finding.seal) finding.problems.push({ what: "the manifest is not what was sealed" });
   if (finding.seal) finding.checked.push("the manifest's seal");
-  if (container && finding.seal !== null && container.seal !== finding.seal) finding.problems.push({ what: "the container names another seal" });
+  if (container && finding.seal !== null && container.seal !== finding.seal)
+    finding.problems.push({ what: "the container names another seal" });
   told();
   await attempt("the log", () => wholeChain(log, manifest, finding, told, stopped));
-  if (result !== null && finding.seal && !isSealedResult(manifest, result)) finding.problems.push({ what: "the result is not the one that was sealed" });
+  if (result !== null && finding.seal && !isSealedResult(manifest, result))
+    finding.problems.push({ what: "the result is not the one that was sealed" });
   if (container && !stopped()) {
     await attempt("the directory", async () => {
       const at = await directoryDiffers(bytes, container, crc32);
@@ -134,13 +150,21 @@ export async function verify({ bytes, log, contents, container, manifest, result
   told();
 }
 
-async function wholeChain(log: Log, manifest: Uint8Array | null, finding: Finding, told: () => void, stopped: () => boolean): Promise<void> {
+async function wholeChain(
+  log: Log,
+  manifest: Uint8Array | null,
+  finding: Finding,
+  told: () => void,
+  stopped: () => boolean,
+): Promise<void> {
   const chain = new Chain();
-  let blocks = 0, known = 0;
+  let blocks = 0,
+    known = 0;
   for await (const { data } of log.scan()) {
     if (stopped()) return;
     chain.feed(data);
-    for (; known < chain.problems.length; known++) finding.problems.push(chain.problems[known] as Finding["problems"][number]);
+    for (; known < chain.problems.length; known++)
+      finding.problems.push(chain.problems[known] as Finding["problems"][number]);
     if (++blocks % 32 !== 1) continue;
     finding.checked = [...finding.checked.filter((word) => !word.startsWith("rows ")), `rows 0 to ${chain.rows - 1}`];
     told();
@@ -148,18 +172,25 @@ async function wholeChain(log: Log, manifest: Uint8Array | null, finding: Findin
   chain.end();
   finding.problems.push(...chain.problems.slice(known));
   finding.checked = finding.checked.filter((word) => !word.startsWith("rows "));
-  const sealed = manifest && finding.seal ? (JSON.parse(new TextDecoder().decode(manifest)) as { head?: unknown; rows?: unknown }) : null;
+  const sealed =
+    manifest && finding.seal
+      ? (JSON.parse(new TextDecoder().decode(manifest)) as { head?: unknown; rows?: unknown })
+      : null;
   if (!sealed) {
     finding.checked.push(`the chain over ${chain.rows} rows`);
     return;
   }
   if (sealed.head !== asHex(chain.head) || sealed.rows !== chain.rows)
-    finding.problems.push({ what: `the log is not the one that was sealed: ${chain.rows} rows of ${isText(sealed.rows) ? "?" : String(sealed.rows)}` });
+    finding.problems.push({
+      what: `the log is not the one that was sealed: ${chain.rows} rows of ${isText(sealed.rows) ? "?" : String(sealed.rows)}`,
+    });
   else finding.checked.push(`the chain over ${chain.rows} rows, up to the seal`);
 }
 
 function isSealedResult(manifest: Uint8Array | null, text: string): boolean {
-  const { result } = JSON.parse(new TextDecoder().decode(manifest ?? new Uint8Array(0))) as { result?: { size?: unknown; sha256?: unknown } };
+  const { result } = JSON.parse(new TextDecoder().decode(manifest ?? new Uint8Array(0))) as {
+    result?: { size?: unknown; sha256?: unknown };
+  };
   const data = new TextEncoder().encode(text);
   return data.length === result?.size && asHex(sha256(data)) === result.sha256;
 }
@@ -167,7 +198,9 @@ function isSealedResult(manifest: Uint8Array | null, text: string): boolean {
 /** The tier of each content, by the manifest: the name of an ordinary one is its digest. */
 function tiersOf(manifest: Uint8Array | null): Map<string, string> {
   try {
-    const { blobs } = JSON.parse(new TextDecoder().decode(manifest ?? new Uint8Array(0))) as { blobs: [string, number, string, string][] };
+    const { blobs } = JSON.parse(new TextDecoder().decode(manifest ?? new Uint8Array(0))) as {
+      blobs: [string, number, string, string][];
+    };
     return new Map(blobs.map(([name, , , tier]) => [name, tier]));
   } catch {
     return new Map(); // that the manifest is none has been said
@@ -178,11 +211,19 @@ function tiersOf(manifest: Uint8Array | null): Map<string, string> {
 async function isAsStored({ bytes }: Entries, entry: Entry, stopped: () => boolean): Promise<boolean> {
   if (!isHeaderOf(entry, await bytes.read(entry.at, entry.begins - entry.at))) return false;
   const hash = new Sha256();
-  for (let at = 0; at < entry.stored && !stopped(); at += STEP) hash.update(await bytes.read(entry.begins + at, Math.min(STEP, entry.stored - at)));
+  for (let at = 0; at < entry.stored && !stopped(); at += STEP)
+    hash.update(await bytes.read(entry.begins + at, Math.min(STEP, entry.stored - at)));
   return asHex(hash.digest()) === entry.sha256;
 }
 
-async function entriesOf(entries: Entries, contents: Contents, tiers: Map<string, string>, all: boolean, finding: Finding, stopped: () => boolean): Promise<void> {
+async function entriesOf(
+  entries: Entries,
+  contents: Contents,
+  tiers: Map<string, string>,
+  all: boolean,
+  finding: Finding,
+  stopped: () => boolean,
+): Promise<void> {
   let looked = 0;
   for (const entry of entries.container.entries.values()) {
     if (stopped()) return;
@@ -197,8 +238,17 @@ async function entriesOf(entries: Entries, contents: Contents, tiers: Map<string
     }
     const name = entry.name.startsWith("resources/") ? entry.name.slice(10, 74) : null;
     try {
-      const found = name === null ? await entries.read(entry) : await contents.content({ name, size: entry.size, type: "", tier: tiers.get(name) === "ordinary" ? "ordinary" : "restricted" });
-      if (name !== null && !tiers.has(name)) finding.problems.push({ what: `${entry.name}: a content that was not sealed`, offset: entry.at });
+      const found =
+        name === null
+          ? await entries.read(entry)
+          : await contents.content({
+              name,
+              size: entry.size,
+              type: "",
+              tier: tiers.get(name) === "ordinary" ? "ordinary" : "restricted",
+            });
+      if (name !== null && !tiers.has(name))
+        finding.problems.push({ what: `${entry.name}: a content that was not sealed`, offset: entry.at });
       if ("missing" in found) finding.problems.push({ what: `${entry.name}: ${found.why}`, offset: entry.at });
       else looked++;
     } catch (error) {

@@ -16,7 +16,11 @@ export interface ZipEntry {
   at: number;
 }
 
-const LOCAL = 0x04034b50, CENTRAL = 0x02014b50, END = 0x06054b50, END64 = 0x06064b50, LOCATOR = 0x07064b50;
+const LOCAL = 0x04034b50,
+  CENTRAL = 0x02014b50,
+  END = 0x06054b50,
+  END64 = 0x06064b50,
+  LOCATOR = 0x07064b50;
 const ALL = 0xffffffff;
 export const TAIL_BYTES = 98; // ZIP64 end record, its locator, end record: behind the directory of a bundle
 export const MOST_ENTRIES = 100_000;
@@ -35,7 +39,9 @@ function broken(what: string, offset?: number): Unreadable {
 }
 
 /** Where the directory stands, by the end records: those of ZIP64 where there are any. */
-export async function findDirectory(bytes: Bytes): Promise<{ at: number; length: number; count: number; from: number }> {
+export async function findDirectory(
+  bytes: Bytes,
+): Promise<{ at: number; length: number; count: number; from: number }> {
   const { size } = bytes;
   if (size < 22) throw new Unreadable("truncated", `${size} bytes are no ZIP`);
   const length = Math.min(size, TAIL_BYTES);
@@ -46,7 +52,12 @@ export async function findDirectory(bytes: Bytes): Promise<{ at: number; length:
   const has64 = length === TAIL_BYTES && tail.getUint32(56, true) === LOCATOR && tail.getUint32(0, true) === END64;
   const found = has64
     ? { count: u64(tail, 32), length: u64(tail, 40), at: u64(tail, 48), from: size - TAIL_BYTES }
-    : { count: tail.getUint16(end + 10, true), length: tail.getUint32(end + 12, true), at: tail.getUint32(end + 16, true), from: size - 22 };
+    : {
+        count: tail.getUint16(end + 10, true),
+        length: tail.getUint32(end + 12, true),
+        at: tail.getUint32(end + 16, true),
+        from: size - 22,
+      };
   if (found.count > MOST_ENTRIES || found.length > MOST_DIRECTORY || found.at + found.length !== found.from)
     throw broken("the end records do not fit the file", found.from);
   return found;
@@ -70,9 +81,15 @@ export async function readDirectory(bytes: Bytes): Promise<ZipEntry[]> {
 /** One record of a directory, and where the next one begins. `base` is the file's offset of `data`. */
 export function centralRecord(data: Uint8Array, place: number, base: number): [ZipEntry, number] {
   const v = view(data);
-  if (place + 46 > data.length || v.getUint32(place, true) !== CENTRAL) throw broken("no record of the directory", base + place);
-  const [nameLength, extraLength, commentLength] = [28, 30, 32].map((field) => v.getUint16(place + field, true)) as [number, number, number];
-  const extraAt = place + 46 + nameLength, next = extraAt + extraLength + commentLength;
+  if (place + 46 > data.length || v.getUint32(place, true) !== CENTRAL)
+    throw broken("no record of the directory", base + place);
+  const [nameLength, extraLength, commentLength] = [28, 30, 32].map((field) => v.getUint16(place + field, true)) as [
+    number,
+    number,
+    number,
+  ];
+  const extraAt = place + 46 + nameLength,
+    next = extraAt + extraLength + commentLength;
   if (next > data.length) throw broken("a record of the directory is cut", base + place);
   const entry: ZipEntry = {
     name: ascii.decode(data.subarray(place + 46, extraAt)),
@@ -105,7 +122,8 @@ export async function localHeader(bytes: Bytes, at: number): Promise<{ entry: Zi
   if (at + 30 > bytes.size) return null;
   const fixed = view(await bytes.read(at, 30));
   if (fixed.getUint32(0, true) !== LOCAL) return null;
-  const nameLength = fixed.getUint16(26, true), extraLength = fixed.getUint16(28, true);
+  const nameLength = fixed.getUint16(26, true),
+    extraLength = fixed.getUint16(28, true);
   if (at + 30 + nameLength + extraLength > bytes.size) return null;
   const rest = await bytes.read(at + 30, nameLength + extraLength);
   const entry: ZipEntry = {
@@ -152,12 +170,30 @@ function packed(name: string, before: [number, number][], after: [number, number
 
 const DATE = 0x21; // a bundle has no time of its own
 const shared = (e: ZipEntry, extra: number): [number, number][] => [
-  [2, 45], [2, 0], [2, e.method], [2, 0], [2, DATE], [4, e.crc32], [4, ALL], [4, ALL], [2, e.name.length], [2, extra],
+  [2, 45],
+  [2, 0],
+  [2, e.method],
+  [2, 0],
+  [2, DATE],
+  [4, e.crc32],
+  [4, ALL],
+  [4, ALL],
+  [2, e.name.length],
+  [2, extra],
 ];
 
 /** The header that stands in front of an entry of a bundle. */
 export function dueLocalHeader(e: ZipEntry): Uint8Array {
-  return packed(e.name, [[4, LOCAL], ...shared(e, 20)], [[2, 1], [2, 16], [8, e.size], [8, e.stored]]);
+  return packed(
+    e.name,
+    [[4, LOCAL], ...shared(e, 20)],
+    [
+      [2, 1],
+      [2, 16],
+      [8, e.size],
+      [8, e.stored],
+    ],
+  );
 }
 
 /** Its record in the directory. */
@@ -165,7 +201,13 @@ export function dueRecord(e: ZipEntry): Uint8Array {
   return packed(
     e.name,
     [[4, CENTRAL], [2, 0x32d], ...shared(e, 28), [2, 0], [2, 0], [2, 0], [4, 0x81800000], [4, ALL]],
-    [[2, 1], [2, 24], [8, e.size], [8, e.stored], [8, e.at]],
+    [
+      [2, 1],
+      [2, 24],
+      [8, e.size],
+      [8, e.stored],
+      [8, e.at],
+    ],
   );
 }
 
@@ -173,8 +215,27 @@ export function dueRecord(e: ZipEntry): Uint8Array {
 export function dueEnd(count: number, at: number, length: number): Uint8Array {
   const few = Math.min(count, 0xffff);
   return packed("", [
-    [4, END64], [8, 44], [2, 0x32d], [2, 45], [4, 0], [4, 0], [8, count], [8, count], [8, length], [8, at],
-    [4, LOCATOR], [4, 0], [8, at + length], [4, 1],
-    [4, END], [2, 0], [2, 0], [2, few], [2, few], [4, ALL], [4, ALL], [2, 0],
+    [4, END64],
+    [8, 44],
+    [2, 0x32d],
+    [2, 45],
+    [4, 0],
+    [4, 0],
+    [8, count],
+    [8, count],
+    [8, length],
+    [8, at],
+    [4, LOCATOR],
+    [4, 0],
+    [8, at + length],
+    [4, 1],
+    [4, END],
+    [2, 0],
+    [2, 0],
+    [2, few],
+    [2, few],
+    [4, ALL],
+    [4, ALL],
+    [2, 0],
   ]);
 }

@@ -25,19 +25,15 @@ export function mountCast(element: HTMLElement, cast: CastData): CastPlayer {
   }
   // The player's own parsers give milliseconds, so ours does; its `seek` takes seconds.
   const events = cast.events.map(([seconds, code, data]): CastData["events"][number] => [seconds * 1e3, code, data]);
-  const player = create(
-    { data: () => [], parser: () => ({ cols: cast.columns, rows: cast.rows, events }) },
-    element,
-    {
-      controls: false,
-      fit: "both",
-      preload: true,
-      autoPlay: false,
-      cursorMode: "steady",
-      theme: "asciinema",
-      terminalFontFamily: "var(--mono)",
-    },
-  );
+  const player = create({ data: () => [], parser: () => ({ cols: cast.columns, rows: cast.rows, events }) }, element, {
+    controls: false,
+    fit: "both",
+    preload: true,
+    autoPlay: false,
+    cursorMode: "steady",
+    theme: "asciinema",
+    terminalFontFamily: "var(--mono)",
+  });
   // Its keys would be a second playhead's; without focus it hears none.
   for (const focusable of element.querySelectorAll("[tabindex]")) focusable.removeAttribute("tabindex");
   return {

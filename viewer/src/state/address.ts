@@ -49,7 +49,8 @@ function arrive(): void {
   const shown = open === null ? undefined : runId(open.recording.header.data);
   if (place.run === undefined && session.value?.mode === "runs") page.value = "runs";
   else if (place.run !== undefined && place.run !== shown && session.value !== null) void openServed(place.run, place);
-  else if (place.url !== undefined && place.run === undefined && open === null) void openRun([{ url: place.url }], place);
+  else if (place.url !== undefined && place.run === undefined && open === null)
+    void openRun([{ url: place.url }], place);
   else if (open !== null) {
     if (page.value === "runs") page.value = "run";
     follow(place);

@@ -36,10 +36,22 @@ function seekBy(part: number): void {
 export const BINDINGS: readonly Binding[] = [
   { keys: ["j"], shown: "J", does: "next step", group: "Move", run: () => moveBy(1) },
   { keys: ["k"], shown: "K", does: "step before", group: "Move", run: () => moveBy(-1) },
-  { keys: ["n"], shown: "N", does: "next problem: what failed or was denied", group: "Move", run: () => none(toProblem(1), "problem") },
+  {
+    keys: ["n"],
+    shown: "N",
+    does: "next problem: what failed or was denied",
+    group: "Move",
+    run: () => none(toProblem(1), "problem"),
+  },
   { keys: ["p"], shown: "P", does: "problem before", group: "Move", run: () => none(toProblem(-1), "problem") },
   { keys: ["o"], shown: "O", does: "next permission", group: "Move", run: () => none(toPermission(1), "permission") },
-  { keys: ["Shift+o"], shown: "Shift O", does: "permission before", group: "Move", run: () => none(toPermission(-1), "permission") },
+  {
+    keys: ["Shift+o"],
+    shown: "Shift O",
+    does: "permission before",
+    group: "Move",
+    run: () => none(toPermission(-1), "permission"),
+  },
   { keys: ["arrowright"], shown: "→", does: "a little later", group: "Move", run: () => seekBy(0.01) },
   { keys: ["arrowleft"], shown: "←", does: "a little earlier", group: "Move", run: () => seekBy(-0.01) },
   { keys: ["Shift+arrowright"], shown: "Shift →", does: "later", group: "Move", run: () => seekBy(0.1) },
@@ -58,11 +70,29 @@ export const BINDINGS: readonly Binding[] = [
   { keys: ["x"], shown: "X", does: "fold or unfold the gaps", group: "Timeline", run: toggleFold },
   { keys: ["Shift+x"], shown: "Shift X", does: "open the nearest gap", group: "Timeline", run: toggleNearestGap },
 
-  { keys: ["1", "2", "3", "4", "5", "6", "7"], shown: "1–7", does: "tabs: decision, snapshot, state, console, network, raw, integrity", group: "Look", run: (key) => (tab.value = TABS[Number(key) - 1] ?? "decision") },
-  { keys: ["Alt+1", "Alt+2", "Alt+3", "Alt+4", "Alt+5"], shown: "Alt 1–5", does: "stage: what the agent saw, screen, DOM, terminal, video", group: "Look", run: (key) => (stage.value = STAGES[Number(key) - 1] ?? "seen") },
+  {
+    keys: ["1", "2", "3", "4", "5", "6", "7"],
+    shown: "1–7",
+    does: "tabs: decision, snapshot, state, console, network, raw, integrity",
+    group: "Look",
+    run: (key) => (tab.value = TABS[Number(key) - 1] ?? "decision"),
+  },
+  {
+    keys: ["Alt+1", "Alt+2", "Alt+3", "Alt+4", "Alt+5"],
+    shown: "Alt 1–5",
+    does: "stage: what the agent saw, screen, DOM, terminal, video",
+    group: "Look",
+    run: (key) => (stage.value = STAGES[Number(key) - 1] ?? "seen"),
+  },
   { keys: ["/"], shown: "/", does: "search", group: "Look", run: () => (drawer.value = "search") },
   { keys: ["t"], shown: "T", does: "light or dark", group: "Look", run: nextTheme },
-  { keys: ["?"], shown: "?", does: "this help", group: "Look", run: () => (drawer.value = drawer.value === "help" ? "none" : "help") },
+  {
+    keys: ["?"],
+    shown: "?",
+    does: "this help",
+    group: "Look",
+    run: () => (drawer.value = drawer.value === "help" ? "none" : "help"),
+  },
   { keys: ["escape"], shown: "Esc", does: "close what is open; show all steps", group: "Look", run: back },
 
   { keys: ["m"], shown: "M", does: "write a note", group: "Do", run: () => (drawer.value = "note") },
@@ -86,7 +116,12 @@ export function press(event: KeyboardEvent): boolean {
   // A dialog has its own keys; only the help sheet closes with the key that opened it.
   if (event.target instanceof Element && event.target.closest("dialog") && event.key !== "?") return false;
   // A button keeps the keys that press it.
-  if ((event.key === " " || event.key === "Enter") && event.target instanceof Element && event.target.closest("button, a, summary, select")) return false;
+  if (
+    (event.key === " " || event.key === "Enter") &&
+    event.target instanceof Element &&
+    event.target.closest("button, a, summary, select")
+  )
+    return false;
   const key = nameOf(event);
   const binding = BINDINGS.find(({ keys }) => keys.includes(key));
   if (!binding) return false;

@@ -37,7 +37,8 @@ export function parse(hash: string): Place {
   }
   for (const key of ["step", "seq", "t"] as const) {
     const value = words.get(key);
-    if (value !== null && /^\d+(\.\d+)?$/.test(value)) place[key] = key === "t" ? Number(value) : Math.trunc(Number(value));
+    if (value !== null && /^\d+(\.\d+)?$/.test(value))
+      place[key] = key === "t" ? Number(value) : Math.trunc(Number(value));
   }
   place.tab = TABS.find((name) => name === words.get("tab"));
   place.stage = STAGES.find((name) => name === words.get("stage"));

@@ -63,7 +63,9 @@ export function seen(text: string, scope: Scope, seq: number, shownIn?: number):
 export function shown(row: Row, shownIn?: number): Row {
   if (!sensitive(row) || !masked("field", row.seq, shownIn)) return row;
   const hidden = ["value", "result", "error", "body", "said_error"];
-  const data = Object.fromEntries(Object.entries(row.data).map(([key, value]) => [key, hidden.includes(key) ? MASKED : value]));
+  const data = Object.fromEntries(
+    Object.entries(row.data).map(([key, value]) => [key, hidden.includes(key) ? MASKED : value]),
+  );
   return { ...row, data };
 }
 
@@ -79,7 +81,12 @@ export async function reveal(scope: Scope, seq: number, reason: string, at: numb
   const why = reason.trim();
   if (why === "") throw new Error("Say why: the reason is written beside the recording.");
   const entry: Reveal = {
-    scope, seq, reason: why, step: scope === "session" ? -1 : at, at: new Date().toISOString(), until: Date.now() + REVEAL_MS,
+    scope,
+    seq,
+    reason: why,
+    step: scope === "session" ? -1 : at,
+    at: new Date().toISOString(),
+    until: Date.now() + REVEAL_MS,
   };
   const server = run.value?.server ?? null;
   if (server !== null) await post(`${server}audit`, { what: "reveal", scope, seq, reason: why });
@@ -113,8 +120,11 @@ function plan(): void {
   timer = undefined;
   const next = Math.min(...reveals.value.map((entry) => entry.until));
   if (!Number.isFinite(next)) return;
-  timer = setTimeout(() => {
-    reveals.value = reveals.value.filter((entry) => entry.until > Date.now());
-    plan();
-  }, Math.max(0, next - Date.now()));
+  timer = setTimeout(
+    () => {
+      reveals.value = reveals.value.filter((entry) => entry.until > Date.now());
+      plan();
+    },
+    Math.max(0, next - Date.now()),
+  );
 }

@@ -46,7 +46,9 @@ export async function removeNote(note: Annotation): Promise<void> {
 
 /** The notes that stand, one line each. */
 export function exported(all: readonly Annotation[]): string {
-  return standing(all).map((note) => `${JSON.stringify(note)}\n`).join("");
+  return standing(all)
+    .map((note) => `${JSON.stringify(note)}\n`)
+    .join("");
 }
 
 /** Hands the text to the browser as a file. */

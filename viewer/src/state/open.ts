@@ -7,7 +7,22 @@
 import { batch, signal } from "@preact/signals";
 import { carries, openSource, type Source } from "./reading";
 import {
-  body, drawer, filter, following, liveState, other, page, playhead, playing, run, step, trouble, unseen, version, view, type Open,
+  body,
+  drawer,
+  filter,
+  following,
+  liveState,
+  other,
+  page,
+  playhead,
+  playing,
+  run,
+  step,
+  trouble,
+  unseen,
+  version,
+  view,
+  type Open,
 } from "./app";
 import { follow, parse, say, type Place } from "./link";
 import { maskAgain } from "./mask";
@@ -283,12 +298,17 @@ function fail(source: Source, reason: unknown): void {
 export function inWords(reason: unknown): { title: string; what: string; todo: string } {
   const what = reason instanceof Error ? reason.message : String(reason);
   if (reason instanceof ServerError) {
-    return { title: "The server did not give the run", what, todo: "Look at the terminal in which worldline view runs, and load the page again." };
+    return {
+      title: "The server did not give the run",
+      what,
+      todo: "Look at the terminal in which worldline view runs, and load the page again.",
+    };
   }
   const todo = (reason as { todo?: unknown } | null)?.todo;
   return {
     title: "This could not be opened",
     what,
-    todo: typeof todo === "string" && todo !== "" ? todo : "Run worldline verify on it: it says what is wrong, and where.",
+    todo:
+      typeof todo === "string" && todo !== "" ? todo : "Run worldline verify on it: it says what is wrong, and where.",
   };
 }

@@ -36,7 +36,11 @@ export async function openSource(source: Source, watch: Watch): Promise<{ open: 
     watch.changed(open);
   });
   const open: Open = {
-    recording, integrity, annotations, outline: scanning.outline, verdict: verdictOf(recording, scanning.outline),
+    recording,
+    integrity,
+    annotations,
+    outline: scanning.outline,
+    verdict: verdictOf(recording, scanning.outline),
     server: "served" in source ? baseOf(source.served) : null,
   };
   inner.set(open, { recording, outline: scanning.outline });
@@ -45,7 +49,9 @@ export async function openSource(source: Source, watch: Watch): Promise<{ open: 
   // The rows are folded first, since they are what is looked at; then the record is judged.
   scanning.done
     .catch((reason: unknown) => {
-      integrity.problems.push({ what: `its rows could not all be read: ${reason instanceof Error ? reason.message : String(reason)}` });
+      integrity.problems.push({
+        what: `its rows could not all be read: ${reason instanceof Error ? reason.message : String(reason)}`,
+      });
       watch.changed(open);
     })
     .then(() => {

@@ -35,7 +35,13 @@ export function startSearch(): () => void {
   let pause: ReturnType<typeof setTimeout> | undefined;
   const end = effect(() => {
     const open = run.value;
-    const asked: Query = { text: query.value, regex: asRegex.value, matchCase: matchCase.value, masked: true, revealed: [] };
+    const asked: Query = {
+      text: query.value,
+      regex: asRegex.value,
+      matchCase: matchCase.value,
+      masked: true,
+      revealed: [],
+    };
     const all = !maskOn.value || revealed().some((entry) => entry.scope === "session");
     asked.masked = !all;
     asked.revealed = ranges(open);
@@ -105,7 +111,8 @@ function ranges(open: Open | null): [number, number][] {
   const { steps } = open.outline;
   return revealed().flatMap((entry): [number, number][] => {
     if (entry.scope === "field") return [[entry.seq, entry.seq]];
-    if (entry.scope === "step" && entry.step >= 0 && entry.step < steps.length) return [[steps.seq(entry.step), steps.end(entry.step)]];
+    if (entry.scope === "step" && entry.step >= 0 && entry.step < steps.length)
+      return [[steps.seq(entry.step), steps.end(entry.step)]];
     return [];
   });
 }

@@ -35,7 +35,8 @@ export function startTheme(): () => void {
 }
 
 export function nextTheme(): void {
-  theme.value = theme.value === "system" ? (systemDark.value ? "light" : "dark") : theme.value === "dark" ? "light" : "dark";
+  theme.value =
+    theme.value === "system" ? (systemDark.value ? "light" : "dark") : theme.value === "dark" ? "light" : "dark";
 }
 
 /** The colours of `style/tokens.css` as a canvas takes them, by their names without dashes ("acted-line"). */

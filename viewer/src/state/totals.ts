@@ -14,7 +14,8 @@ const kept = new WeakMap<Outline, Sum>();
 export function tokens(outline: Outline): { tokensIn: number; tokensOut: number } {
   let sum = kept.get(outline);
   // Answers of long calls may come to a step that was passed long ago: at the end it is summed once from the start.
-  if (sum === undefined || (outline.done && !sum.complete)) sum = { tokensIn: 0, tokensOut: 0, upTo: 0, complete: outline.done };
+  if (sum === undefined || (outline.done && !sum.complete))
+    sum = { tokensIn: 0, tokensOut: 0, upTo: 0, complete: outline.done };
   const { steps } = outline;
   const end = outline.done ? steps.length : Math.max(0, steps.length - 1);
   for (let i = sum.upTo; i < end; i++) {

@@ -30,7 +30,9 @@ describe("difference", () => {
     const next = chance(7);
     for (let round = 0; round < 400; round++) {
       const make = (): Int32Array => Int32Array.from({ length: next(14) }, () => next(4));
-      const a = make(), b = make(), out = difference([a, b]);
+      const a = make(),
+        b = make(),
+        out = difference([a, b]);
       expect(out.map(([x]) => x).filter((x) => x >= 0)).toEqual([...a.keys()]);
       expect(out.map(([, y]) => y).filter((y) => y >= 0)).toEqual([...b.keys()]);
       const same = out.filter(([x, y]) => x >= 0 && y >= 0);
@@ -40,7 +42,8 @@ describe("difference", () => {
   });
 
   it("comes to an end where everything differs, and finds what stands out all the same", () => {
-    const a = Int32Array.from({ length: 4000 }, (_, i) => (i === 2000 ? -1 : i)), b = Int32Array.from({ length: 4000 }, (_, i) => (i === 1990 ? -1 : -i - 5));
+    const a = Int32Array.from({ length: 4000 }, (_, i) => (i === 2000 ? -1 : i)),
+      b = Int32Array.from({ length: 4000 }, (_, i) => (i === 1990 ? -1 : -i - 5));
     const out = difference([a, b]);
     expect(out.filter(([x, y]) => x >= 0 && y >= 0)).toEqual([[2000, 1990]]);
     expect(out.length).toBe(7999);
@@ -51,7 +54,8 @@ describe("pairs", () => {
   const keys = (...steps: string[]) => ({ whole: steps, action: steps.map((step) => step.split(" ")[0] as string) });
 
   it("finds the inserted step and the changed argument, and where the runs part first", () => {
-    const left = keys("open a", "fill 64", "click b"), right = keys("open a", "read rules", "fill 32", "click b", "say done");
+    const left = keys("open a", "fill 64", "click b"),
+      right = keys("open a", "read rules", "fill 32", "click b", "say done");
     const found = pairs(left, right);
     expect([...found.left]).toEqual([0, -1, 1, 2, -1]);
     expect([...found.right]).toEqual([0, 1, 2, 3, 4]);

@@ -21,7 +21,8 @@ const server = createServer((request: IncomingMessage, response: ServerResponse)
   if (how.status) return response.writeHead(how.status).end();
   const asked = /^bytes=(\d*)-(\d*)$/.exec(request.headers.range ?? "");
   const same = request.headers["if-range"] === undefined || request.headers["if-range"] === how.tag;
-  if (!asked || !how.ranges || !same) return response.writeHead(200, { "content-length": data.length, etag: how.tag }).end(data);
+  if (!asked || !how.ranges || !same)
+    return response.writeHead(200, { "content-length": data.length, etag: how.tag }).end(data);
   const from = asked[1] ? Number(asked[1]) : Math.max(0, data.length - Number(asked[2]));
   const to = asked[1] && asked[2] ? Math.min(Number(asked[2]), data.length - 1) : data.length - 1;
   const part = data.subarray(from + how.shift, to + 1 + how.shift);
@@ -36,14 +37,20 @@ beforeAll(async () => {
 });
 afterAll(() => new Promise((go) => server.close(go)));
 
-const start = (change: Partial<typeof how> = {}): void => void Object.assign(how, { tag: '"one"', ranges: true, status: 0, cut: false, shift: 0, ifRange: [] }, change);
+const start = (change: Partial<typeof how> = {}): void =>
+  void Object.assign(how, { tag: '"one"', ranges: true, status: 0, cut: false, shift: 0, ifRange: [] }, change);
 
 describe("ranges of an address", () => {
   it("are the bytes of the file, and no more of it is fetched than that", async () => {
     start();
     const bytes = await UrlBytes.open(`${base}/f`);
     expect(bytes.size).toBe(DATA.length);
-    for (const [offset, length] of [[0, 10], [1000, 4096], [DATA.length - 5, 5], [DATA.length, 0]] as const)
+    for (const [offset, length] of [
+      [0, 10],
+      [1000, 4096],
+      [DATA.length - 5, 5],
+      [DATA.length, 0],
+    ] as const)
       expect(Buffer.from(await bytes.read(offset, length))).toEqual(DATA.subarray(offset, offset + length));
     expect(bytes.fetched).toBeLessThan(200_000);
     expect(how.ifRange.filter(Boolean)).toEqual(['"one"', '"one"']);
@@ -69,7 +76,10 @@ describe("ranges of an address", () => {
 
   it("say what the server answered, and see what it cut or shifted", async () => {
     start({ status: 404 });
-    await expect(UrlBytes.open(`${base}/f`)).rejects.toMatchObject({ why: "network", what: expect.stringContaining("404") });
+    await expect(UrlBytes.open(`${base}/f`)).rejects.toMatchObject({
+      why: "network",
+      what: expect.stringContaining("404"),
+    });
     start();
     const bytes = await UrlBytes.open(`${base}/f`);
     how.cut = true;

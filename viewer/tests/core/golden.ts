@@ -7,7 +7,9 @@ export const GOLDEN = resolve(import.meta.dirname, "../../../tests/golden");
 
 /** Bundles of a folder, as `v1/short.skn`. */
 export function bundles(folder: string): string[] {
-  return readdirSync(join(GOLDEN, folder)).filter((name) => name.endsWith(".skn")).map((name) => `${folder}/${name}`);
+  return readdirSync(join(GOLDEN, folder))
+    .filter((name) => name.endsWith(".skn"))
+    .map((name) => `${folder}/${name}`);
 }
 
 export async function opened(name: string): Promise<Opened> {

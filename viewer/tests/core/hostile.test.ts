@@ -30,18 +30,25 @@ async function tried(open: Promise<Opened>): Promise<Opened | Unreadable> {
 }
 
 describe("hostile bundles", () => {
-  it.each([...bundles("v0/hostile"), ...bundles("v1/hostile")])("%s is refused, or opened for what it is", async (name) => {
-    const open = await tried(opened(name));
-    if (open instanceof Unreadable) return;
-    const { done, outline } = scan(open.recording, () => undefined);
-    await done.catch((error: unknown) => expect(error).toBeInstanceOf(Unreadable));
-    await check(open.recording, open.integrity, () => undefined).done;
-    expect(["changed", "newer", "truncated"]).toContain(open.integrity.verdict);
-    expect(outline.scanned).toBeLessThan(5000);
-  });
+  it.each([...bundles("v0/hostile"), ...bundles("v1/hostile")])(
+    "%s is refused, or opened for what it is",
+    async (name) => {
+      const open = await tried(opened(name));
+      if (open instanceof Unreadable) return;
+      const { done, outline } = scan(open.recording, () => undefined);
+      await done.catch((error: unknown) => expect(error).toBeInstanceOf(Unreadable));
+      await check(open.recording, open.integrity, () => undefined).done;
+      expect(["changed", "newer", "truncated"]).toContain(open.integrity.verdict);
+      expect(outline.scanned).toBeLessThan(5000);
+    },
+  );
 
   it("breaks a bomb off where it exceeds what it said", async () => {
-    const bomb = new Uint8Array(await new Response(new Blob([new Uint8Array(5_000_000)]).stream().pipeThrough(new CompressionStream("deflate-raw"))).arrayBuffer());
+    const bomb = new Uint8Array(
+      await new Response(
+        new Blob([new Uint8Array(5_000_000)]).stream().pipeThrough(new CompressionStream("deflate-raw")),
+      ).arrayBuffer(),
+    );
     await expect(inflate(bomb, 1000, "bomb")).rejects.toThrow("larger than it says");
     await expect(inflate(bomb, 6_000_000, "bomb")).rejects.toThrow("shorter than it says");
   });
@@ -49,7 +56,8 @@ describe("hostile bundles", () => {
 
 describe("cut files", () => {
   it("give the rows that came, in order, wherever the cut is", async () => {
-    const whole = data("v1/blocks.skn"), due = await allRows(await openFile(new Blob([whole]), "whole"));
+    const whole = data("v1/blocks.skn"),
+      due = await allRows(await openFile(new Blob([whole]), "whole"));
     let readable = 0;
     for (let size = 1; size < whole.length; size += 397) {
       const open = await tried(openFile(new Blob([whole.slice(0, size)]), "cut"));
@@ -73,8 +81,10 @@ describe("cut files", () => {
 describe("a bundle from the future", () => {
   /** The container of a later version: its format has another number, and its digest is right. */
   function later(name: string): Uint8Array<ArrayBuffer> {
-    const bytes = data(name), text = Buffer.from(bytes);
-    const begins = text.indexOf('{"format":"worldline-container/1"'), ends = text.indexOf(',"container":"', begins);
+    const bytes = data(name),
+      text = Buffer.from(bytes);
+    const begins = text.indexOf('{"format":"worldline-container/1"'),
+      ends = text.indexOf(',"container":"', begins);
     text.write("2", begins + '{"format":"worldline-container/'.length);
     const digest = createHash("sha256").update(Uint8Array.of(4)).update(text.subarray(begins, ends)).digest("hex");
     text.write(digest, ends + ',"container":"'.length);

@@ -50,7 +50,8 @@ describe("the verdict on a bundle", () => {
 describe("the chain", () => {
   it("names the one row that was changed, also where everything around it was packed anew", async () => {
     const { recording } = await opened("v1/complete.skn");
-    const log = await recording.log.raw(0), lines = Buffer.from(log).toString("latin1").split("\n");
+    const log = await recording.log.raw(0),
+      lines = Buffer.from(log).toString("latin1").split("\n");
     const whole = new Chain();
     whole.feed(log);
     expect(whole.problems).toEqual([]);
@@ -61,7 +62,9 @@ describe("the chain", () => {
     const bytes = Buffer.from(lines.join("\n"), "latin1");
     for (let at = 0; at < bytes.length; at += 997) changed.feed(bytes.subarray(at, at + 997));
     changed.end();
-    expect(changed.problems).toEqual([{ what: "row 5 was changed since it was recorded", seq: 5, offset: lines.slice(0, 5).join("\n").length + 1 }]);
+    expect(changed.problems).toEqual([
+      { what: "row 5 was changed since it was recorded", seq: 5, offset: lines.slice(0, 5).join("\n").length + 1 },
+    ]);
     expect(asHex(changed.head)).toBe(asHex(whole.head));
     const torn = new Chain();
     torn.feed(bytes.subarray(0, bytes.length - 20));

@@ -13,7 +13,11 @@ async function found(name: string, query: Partial<Query>): Promise<Progress> {
 describe("search", () => {
   it("finds what a streamed answer said, though no piece of the stream holds it", async () => {
     const { hits } = await found("v1/complete.skn", { text: "zwölf 💡, almost" });
-    expect(hits.map(({ kind, where, match }) => [kind, where, match])).toContainEqual(["decision/response", "text", "zwölf 💡, almost"]);
+    expect(hits.map(({ kind, where, match }) => [kind, where, match])).toContainEqual([
+      "decision/response",
+      "text",
+      "zwölf 💡, almost",
+    ]);
   });
 
   it("finds arguments, results and what requests added, with the row and the place", async () => {
@@ -21,16 +25,24 @@ describe("search", () => {
     expect(new Set(hits.map(({ kind }) => kind))).toEqual(
       new Set(["decision/request", "decision/response", "action/tool_call", "observation/tool_result"]),
     );
-    expect(hits.find(({ kind }) => kind === "action/tool_call")).toMatchObject({ seq: 11, where: "arguments.item", match: "lamp" });
+    expect(hits.find(({ kind }) => kind === "action/tool_call")).toMatchObject({
+      seq: 11,
+      where: "arguments.item",
+      match: "lamp",
+    });
     expect(rows).toBe(37);
     expect(left).toEqual({ masked: 0, contents: 0 });
     expect((await found("v1/complete.skn", { text: "LAMP", matchCase: true })).hits).toEqual([]);
   });
 
   it("takes expressions, also those that meet JSON's own escapes", async () => {
-    expect((await found("v1/complete.skn", { text: "how\\s+many (lamps|shades)\\?", regex: true })).hits.length).toBeGreaterThan(0);
+    expect(
+      (await found("v1/complete.skn", { text: "how\\s+many (lamps|shades)\\?", regex: true })).hits.length,
+    ).toBeGreaterThan(0);
     expect((await found("v1/complete.skn", { text: "how many (lamps" })).hits).toEqual([]);
-    expect(() => expressionOf({ text: "(", regex: true, matchCase: false, masked: false, revealed: [] })).toThrow(SyntaxError);
+    expect(() => expressionOf({ text: "(", regex: true, matchCase: false, masked: false, revealed: [] })).toThrow(
+      SyntaxError,
+    );
   });
 
   it("looks into contents that are texts, and counts those that are none", async () => {
@@ -54,7 +66,8 @@ describe("search", () => {
 
   it("gives the same whether or not it may skip lines that do not match", async () => {
     for (const text of ["a", "tool", "812", "GOLDEN"]) {
-      const plainly = await found("v1/complete.skn", { text }), asPattern = await found("v1/complete.skn", { text, regex: true });
+      const plainly = await found("v1/complete.skn", { text }),
+        asPattern = await found("v1/complete.skn", { text, regex: true });
       expect(plainly.hits).toEqual(asPattern.hits);
     }
   });

@@ -6,7 +6,15 @@ import { describe, expect, it } from "vitest";
 import { BlobBytes } from "../../src/core/bytes";
 import { openContainer } from "../../src/core/container";
 import { Entries } from "../../src/core/entries";
-import { centralRecord, dueEnd, dueLocalHeader, dueRecord, localHeader, readDirectory, scanned } from "../../src/core/zip";
+import {
+  centralRecord,
+  dueEnd,
+  dueLocalHeader,
+  dueRecord,
+  localHeader,
+  readDirectory,
+  scanned,
+} from "../../src/core/zip";
 import { bundles, GOLDEN } from "./golden";
 
 const ALL = [...bundles("v0"), ...bundles("v1")];
@@ -14,7 +22,8 @@ const file = (name: string): Blob => new Blob([Uint8Array.from(readFileSync(join
 
 describe("bundles", () => {
   it.each(ALL)("%s: the same entries and contents as zip.js finds", async (name) => {
-    const blob = file(name), bytes = new BlobBytes(blob);
+    const blob = file(name),
+      bytes = new BlobBytes(blob);
     const reader = new ZipReader(new BlobReader(blob));
     const due = await reader.getEntries();
     const own = await readDirectory(bytes);
@@ -35,7 +44,11 @@ describe("bundles", () => {
 
 describe("other ZIPs", () => {
   it.each([false, true])("are listed as zip.js wrote them (zip64: %s)", async (zip64) => {
-    const writer = new ZipWriter(new BlobWriter("application/zip"), { zip64, extendedTimestamp: false, dataDescriptor: false });
+    const writer = new ZipWriter(new BlobWriter("application/zip"), {
+      zip64,
+      extendedTimestamp: false,
+      dataDescriptor: false,
+    });
     for (const name of ["a.txt", "folder/b.txt", "ü.txt"]) await writer.add(name, new TextReader(name.repeat(500)));
     const blob = await writer.close();
     const own = await readDirectory(new BlobBytes(blob));
@@ -47,7 +60,14 @@ describe("other ZIPs", () => {
 });
 
 describe("sizes beyond 32 bits", () => {
-  const entry = { name: "events.jsonl", method: 8, size: 2 ** 40 + 5, stored: 2 ** 33 + 7, crc32: 0xdeadbeef, at: 2 ** 34 + 1 };
+  const entry = {
+    name: "events.jsonl",
+    method: 8,
+    size: 2 ** 40 + 5,
+    stored: 2 ** 33 + 7,
+    crc32: 0xdeadbeef,
+    at: 2 ** 34 + 1,
+  };
 
   it("read back from the headers that a bundle has", async () => {
     const record = dueRecord(entry);

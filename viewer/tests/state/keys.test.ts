@@ -8,11 +8,42 @@ import { DENIED, FAILED, story } from "./memory";
 
 /** The line "Keys:" of the design, as keys. */
 const DESIGNED = [
-  "j", "k", "arrowleft", "arrowright", " ", "n", "p", "o", "w", "a", "s", "d", "f", "0", "/",
-  "1", "2", "3", "4", "5", "6", "Alt+1", "Alt+2", "Alt+3", "Alt+4", "Alt+5", "m", "c", "b", "l", "x", "?",
+  "j",
+  "k",
+  "arrowleft",
+  "arrowright",
+  " ",
+  "n",
+  "p",
+  "o",
+  "w",
+  "a",
+  "s",
+  "d",
+  "f",
+  "0",
+  "/",
+  "1",
+  "2",
+  "3",
+  "4",
+  "5",
+  "6",
+  "Alt+1",
+  "Alt+2",
+  "Alt+3",
+  "Alt+4",
+  "Alt+5",
+  "m",
+  "c",
+  "b",
+  "l",
+  "x",
+  "?",
 ];
 
-const key = (name: string, more: Partial<KeyboardEventInit> = {}): KeyboardEvent => new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true, ...more });
+const key = (name: string, more: Partial<KeyboardEventInit> = {}): KeyboardEvent =>
+  new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true, ...more });
 
 let stop: () => void;
 
@@ -72,7 +103,11 @@ describe("a key", () => {
     const field = document.createElement("input");
     const button = document.createElement("button");
     document.body.append(field, button);
-    for (const [target, event] of [[field, key("j")], [document.body, key("j", { ctrlKey: true })], [button, key(" ")]] as const) {
+    for (const [target, event] of [
+      [field, key("j")],
+      [document.body, key("j", { ctrlKey: true })],
+      [button, key(" ")],
+    ] as const) {
       target.dispatchEvent(event);
       expect(event.defaultPrevented).toBe(false);
     }

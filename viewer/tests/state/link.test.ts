@@ -30,18 +30,29 @@ describe("a link", () => {
       tab.value = "raw";
       stage.value = "seen";
       expect(follow(parse(made))).toBe(true);
-      expect({ step: step.value, tab: tab.value, stage: stage.value }).toEqual({ step: was.step, tab: was.tab, stage: was.stage });
+      expect({ step: step.value, tab: tab.value, stage: stage.value }).toEqual({
+        step: was.step,
+        tab: was.tab,
+        stage: was.stage,
+      });
       expect(Math.abs(playhead.value - was.playhead)).toBeLessThan(1e6);
     }
   });
 
   it("is read as it was written", () => {
-    const places: Place[] = [{}, { step: 0 }, { seq: 12 }, { t: 1.5, step: 3 }, { url: "https://a.example/run.skn?x=1&y=#z", run: "run_1", with: "run_2", tab: "raw", stage: "rrweb" }];
+    const places: Place[] = [
+      {},
+      { step: 0 },
+      { seq: 12 },
+      { t: 1.5, step: 3 },
+      { url: "https://a.example/run.skn?x=1&y=#z", run: "run_1", with: "run_2", tab: "raw", stage: "rrweb" },
+    ];
     for (const place of places) expect(parse(write(place))).toEqual(place);
   });
 
   it("that says nonsense leads nowhere", () => {
-    for (const hash of ["", "#", "#step=-1", "#step=abc&tab=evil&stage=<script>", "#t=NaN", "#=&&&", "#%%%"]) expect(parse(hash)).toEqual({});
+    for (const hash of ["", "#", "#step=-1", "#step=abc&tab=evil&stage=<script>", "#t=NaN", "#=&&&", "#%%%"])
+      expect(parse(hash)).toEqual({});
     goTo(3);
     expect(follow(parse("#step=x"))).toBe(false);
     expect(step.value).toBe(3);

@@ -3,10 +3,28 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Row } from "../../src/core/types";
 import { maskOn, run } from "../../src/state/app";
-import { auditTrail, maskAgain, masked, MASKED, reveal, REVEAL_MS, revealed, seen, sensitive, shown } from "../../src/state/mask";
+import {
+  auditTrail,
+  maskAgain,
+  masked,
+  MASKED,
+  reveal,
+  REVEAL_MS,
+  revealed,
+  seen,
+  sensitive,
+  shown,
+} from "../../src/state/mask";
 import { story } from "./memory";
 
-const row = (kind: string, src: string, seq: number, data: Record<string, unknown>): Row => ({ seq, t: 0, kind, src, lane: "main", data });
+const row = (kind: string, src: string, seq: number, data: Record<string, unknown>): Row => ({
+  seq,
+  t: 0,
+  kind,
+  src,
+  lane: "main",
+  data,
+});
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -76,7 +94,9 @@ describe("with a server", () => {
     answer(new Response("null"));
     await waiting;
     expect(masked("field", 412)).toBe(false);
-    expect(asked).toEqual([{ url: "r/run_1/audit", header: "1", body: { what: "reveal", scope: "field", seq: 412, reason: "see the text" } }]);
+    expect(asked).toEqual([
+      { url: "r/run_1/audit", header: "1", body: { what: "reveal", scope: "field", seq: 412, reason: "see the text" } },
+    ]);
   });
 
   it("nothing is shown where it cannot be written down", async () => {
@@ -89,7 +109,11 @@ describe("with a server", () => {
 
 describe("a row", () => {
   it("is shown and copied without its contents while it is masked", async () => {
-    const result = row("observation", "tool_result", 415, { name: "read", result: "the customer's name", elapsed_ns: 5 });
+    const result = row("observation", "tool_result", 415, {
+      name: "read",
+      result: "the customer's name",
+      elapsed_ns: 5,
+    });
     expect(JSON.stringify(shown(result))).not.toContain("customer");
     expect(shown(result).data).toMatchObject({ name: "read", elapsed_ns: 5, result: MASKED });
     await reveal("field", 415, "read it");
@@ -98,8 +122,16 @@ describe("a row", () => {
 
   it("is sensitive where it holds what came back from the world, or carries it on", () => {
     for (const [kind, src, is] of [
-      ["observation", "terminal", true], ["observation", "console", true], ["observation", "network", true], ["observation", "tool_result", true],
-      ["decision", "request", true], ["observation", "sample", false], ["decision", "response", false], ["permission", "denied", false], ["action", "tool_call", false],
-    ] as const) expect([kind, src, sensitive(row(kind, src, 1, {}))]).toEqual([kind, src, is]);
+      ["observation", "terminal", true],
+      ["observation", "console", true],
+      ["observation", "network", true],
+      ["observation", "tool_result", true],
+      ["decision", "request", true],
+      ["observation", "sample", false],
+      ["decision", "response", false],
+      ["permission", "denied", false],
+      ["action", "tool_call", false],
+    ] as const)
+      expect([kind, src, sensitive(row(kind, src, 1, {}))]).toEqual([kind, src, is]);
   });
 });

@@ -3,7 +3,20 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { filter, following, liveState, page, playhead, run, step, unseen } from "../../src/state/app";
 import { problems } from "../../src/state/filter";
-import { advance, first, goTo, grew, last, moveBy, seek, seekRow, stepAt, toLive, toPermission, toProblem } from "../../src/state/moves";
+import {
+  advance,
+  first,
+  goTo,
+  grew,
+  last,
+  moveBy,
+  seek,
+  seekRow,
+  stepAt,
+  toLive,
+  toPermission,
+  toProblem,
+} from "../../src/state/moves";
 import { DENIED, FAILED, STORY, outlineOf, story } from "./memory";
 
 beforeEach(() => {
@@ -18,7 +31,12 @@ beforeEach(() => {
 
 describe("the playhead", () => {
   it("stands at the begin of the step it was sent to, and never outside of the run", () => {
-    for (const [to, at] of [[5, 5], [-3, 0], [1e9, STORY.length - 1], [7.9, 7]] as const) {
+    for (const [to, at] of [
+      [5, 5],
+      [-3, 0],
+      [1e9, STORY.length - 1],
+      [7.9, 7],
+    ] as const) {
       goTo(to);
       expect(step.value).toBe(at);
       expect(playhead.value).toBe(run.value?.outline.steps.t0(at));
@@ -52,7 +70,8 @@ describe("the playhead", () => {
 
   it("does nothing in a run without steps", () => {
     run.value = { ...story(), outline: outlineOf([]) };
-    for (const move of [() => goTo(3), () => moveBy(1), first, last, () => toProblem(1), () => toPermission(1)]) expect(move).not.toThrow();
+    for (const move of [() => goTo(3), () => moveBy(1), first, last, () => toProblem(1), () => toPermission(1)])
+      expect(move).not.toThrow();
   });
 });
 

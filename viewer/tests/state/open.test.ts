@@ -28,7 +28,8 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-const until = (what: () => boolean): Promise<void> => vi.waitFor(() => expect(what()).toBe(true), { timeout: 20_000, interval: 20 });
+const until = (what: () => boolean): Promise<void> =>
+  vi.waitFor(() => expect(what()).toBe(true), { timeout: 20_000, interval: 20 });
 
 describe("a bundle", () => {
   it("opens on its cause, and gives the bodies of the step once the playhead rests", async () => {
@@ -96,11 +97,19 @@ describe("notes", () => {
     await addNote("second", "", 12);
     await addNote(" first ", "cause", 3);
     const notes = (): ReturnType<typeof standing> => standing(run.value?.annotations ?? []);
-    expect(notes().map((note) => [note.seq, note.text, note.tag])).toEqual([[3, "first", "cause"], [12, "second", undefined]]);
+    expect(notes().map((note) => [note.seq, note.text, note.tag])).toEqual([
+      [3, "first", "cause"],
+      [12, "second", undefined],
+    ]);
     await changeNote(notes()[0]!, "better", "");
     await removeNote(notes()[1]!);
     expect(notes().map((note) => note.text)).toEqual(["better"]);
-    expect(exported(run.value?.annotations ?? []).trim().split("\n").map((line) => (JSON.parse(line) as { text: string }).text)).toEqual(["better"]);
+    expect(
+      exported(run.value?.annotations ?? [])
+        .trim()
+        .split("\n")
+        .map((line) => (JSON.parse(line) as { text: string }).text),
+    ).toEqual(["better"]);
     await expect(addNote("  ", "")).rejects.toThrow(/text/);
   });
 
@@ -110,10 +119,14 @@ describe("notes", () => {
     run.value!.server = "r/run_1/";
     vi.stubGlobal("fetch", async (_url: string, init: RequestInit) => {
       const said = JSON.parse(String(init.body)) as { text: string };
-      return said.text === "no" ? new Response("read-only", { status: 403 }) : new Response(JSON.stringify({ ...said, id: "note_of_the_server", who: "ada" }));
+      return said.text === "no"
+        ? new Response("read-only", { status: 403 })
+        : new Response(JSON.stringify({ ...said, id: "note_of_the_server", who: "ada" }));
     });
     await addNote("yes", "", 3);
-    expect(standing(run.value?.annotations ?? [])).toMatchObject([{ id: "note_of_the_server", who: "ada", text: "yes" }]);
+    expect(standing(run.value?.annotations ?? [])).toMatchObject([
+      { id: "note_of_the_server", who: "ada", text: "yes" },
+    ]);
     await expect(addNote("no", "", 3)).rejects.toThrow(/403.*read-only/);
     expect(standing(run.value?.annotations ?? [])).toHaveLength(1);
   });

@@ -19,21 +19,32 @@ function callOf(block: Body): ToolUse | null {
   const kind = string(block.type);
   if (!kind.endsWith("tool_use")) return null;
   const input = truthy(block.input) ? dump(block.input) : "{}";
-  return { id: string(block.id), name: string(block.name), arguments: input, runner: kind === "tool_use" ? "client" : "provider" };
+  return {
+    id: string(block.id),
+    name: string(block.name),
+    arguments: input,
+    runner: kind === "tool_use" ? "client" : "provider",
+  };
 }
 
 function results(body: Body): ToolResult[] {
   return array(body.messages).flatMap((message) =>
-    objects(obj(message).content).flatMap(([, block]) => (isResult(block) ? [{ id: string(block.tool_use_id), text: flatten(block.content) }] : [])),
+    objects(obj(message).content).flatMap(([, block]) =>
+      isResult(block) ? [{ id: string(block.tool_use_id), text: flatten(block.content) }] : [],
+    ),
   );
 }
 
 function messages(body: Body): Message[] {
   const said = array(body.messages).flatMap((element): Message[] => {
-    const message = obj(element), role = string(message.role);
+    const message = obj(element),
+      role = string(message.role);
     if (!Array.isArray(message.content)) return [{ role, text: flatten(message.content), calls: [] }];
-    const blocks = message.content.map(obj), plain = blocks.filter((block) => !isResult(block) && !callOf(block));
-    const calls = blocks.flatMap((block) => callOf(block) ?? []).map((use) => ({ id: use.id || null, name: use.name, arguments: use.arguments }));
+    const blocks = message.content.map(obj),
+      plain = blocks.filter((block) => !isResult(block) && !callOf(block));
+    const calls = blocks
+      .flatMap((block) => callOf(block) ?? [])
+      .map((use) => ({ id: use.id || null, name: use.name, arguments: use.arguments }));
     const back = blocks.filter(isResult).map((block): Message => {
       const text = flatten(block.content);
       return { role: "tool", text, calls: [], result: { id: string(block.tool_use_id), text } };
@@ -68,7 +79,8 @@ function event(assembly: Assembly, body: Body): void {
       begin(assembly, index, obj(body.content_block));
       break;
     case "content_block_delta": {
-      const delta = obj(body.delta), kind = string(delta.type);
+      const delta = obj(body.delta),
+        kind = string(delta.type);
       const grows = Object.hasOwn(DELTAS, kind) ? DELTAS[kind] : undefined;
       if (grows) assembly.block(index, grows[0]).add(string(delta[grows[1]]));
       break;

@@ -96,7 +96,11 @@ export class Assembly {
   }
 
   answer(): Answer {
-    const said = (kind: Kind): string => this.blocks.filter((block) => block.kind === kind).map((block) => block.pieces.join("")).join("");
+    const said = (kind: Kind): string =>
+      this.blocks
+        .filter((block) => block.kind === kind)
+        .map((block) => block.pieces.join(""))
+        .join("");
     return {
       model: this.model,
       text: said("text"),

@@ -9,7 +9,12 @@ import { array, type Body, dump, errorText, flatten, integer, name, obj, objects
 function callsOf(message: Body): [number, ToolUse][] {
   const found: [number, ToolUse][] = objects(message.tool_calls).map(([place, call]) => {
     const called = truthy(call.function) ? obj(call.function) : obj(call.custom);
-    const use = { id: string(call.id), name: string(called.name), arguments: argumentsOf(called.arguments ?? called.input), runner: "client" as const };
+    const use = {
+      id: string(call.id),
+      name: string(called.name),
+      arguments: argumentsOf(called.arguments ?? called.input),
+      runner: "client" as const,
+    };
     return [integer(call.index) ?? place, use];
   });
   const legacy = obj(message.function_call);
@@ -27,8 +32,14 @@ function argumentsOf(value: unknown): string {
 
 function messages(body: Body): Message[] {
   return array(body.messages).map((element) => {
-    const message = obj(element), role = string(message.role), text = flatten(message.content);
-    const calls = callsOf(message).map(([, { id, name: called, arguments: said }]) => ({ id: id || null, name: called, arguments: said }));
+    const message = obj(element),
+      role = string(message.role),
+      text = flatten(message.content);
+    const calls = callsOf(message).map(([, { id, name: called, arguments: said }]) => ({
+      id: id || null,
+      name: called,
+      arguments: said,
+    }));
     const answered = role === "tool" ? string(message.tool_call_id) : role === "function" ? string(message.name) : null;
     return answered === null ? { role, text, calls } : { role, text, calls, result: { id: answered, text } };
   });
@@ -58,7 +69,8 @@ function readChoice(assembly: Assembly, index: number, choice: Body): void {
     if (truthy(message.refusal)) assembly.block("text", "text").add(string(message.refusal));
     readAlternatives(assembly, obj(choice.logprobs));
   }
-  for (const [place, use] of callsOf(message)) assembly.block(`${index}:${place}`, "tool", use.id, use.name).add(use.arguments);
+  for (const [place, use] of callsOf(message))
+    assembly.block(`${index}:${place}`, "tool", use.id, use.name).add(use.arguments);
   assembly.finish.set(index, name(choice.finish_reason) ?? assembly.finish.get(index) ?? "");
   // Not every compatible server sends [DONE].
   assembly.ended = [...assembly.finish.values()].every(Boolean);
@@ -72,7 +84,11 @@ function readAlternatives(assembly: Assembly, probabilities: Body): void {
     if (candidates.length < 2) continue;
     const chosen = string(token.token);
     assembly.alternatives = candidates
-      .flatMap(([, { token: text, logprob }]) => (typeof logprob === "number" ? [{ text: string(text), p: Math.exp(logprob), chosen: string(text) === chosen }] : []))
+      .flatMap(([, { token: text, logprob }]) =>
+        typeof logprob === "number"
+          ? [{ text: string(text), p: Math.exp(logprob), chosen: string(text) === chosen }]
+          : [],
+      )
       .sort((a, b) => Number(b.chosen) - Number(a.chosen) || b.p - a.p);
     return;
   }

@@ -9,9 +9,13 @@ const CLOSER: Record<string, string> = { "{": "}", "[": "]" };
 export function closed(text: string): string {
   const closers: string[] = [];
   const end = (): string => closers.toReversed().join("");
-  let safe = 0, key = "", word = "", valued = false;
+  let safe = 0,
+    key = "",
+    word = "",
+    valued = false;
   for (const token of text.matchAll(TOKEN)) {
-    const [mark] = token, behind = token.index + mark.length;
+    const [mark] = token,
+      behind = token.index + mark.length;
     if (mark === "{" || mark === "[") {
       closers.push(CLOSER[mark] as string);
       safe = behind;

@@ -35,7 +35,11 @@ export function readMessages(route: string, parsed: Body): Message[] {
     if (Array.isArray(parsed[field]))
       return parsed[field].map((element) => {
         const said = obj(element);
-        return { role: string(said.role) || "user", text: typeof element === "string" ? element : flatten(said.content ?? said.parts ?? element), calls: [] };
+        return {
+          role: string(said.role) || "user",
+          text: typeof element === "string" ? element : flatten(said.content ?? said.parts ?? element),
+          calls: [],
+        };
       });
   return [{ role: "request", text: JSON.stringify(parsed, null, 2), calls: [] }];
 }
@@ -46,7 +50,12 @@ export function readResults(route: string, body: string): ToolResult[] {
 }
 
 /** The answer in a response's body; null where the route is no known dialect. */
-export function readAnswer(route: string, status: number, contentType: string, body: Uint8Array | string): Answer | null {
+export function readAnswer(
+  route: string,
+  status: number,
+  contentType: string,
+  body: Uint8Array | string,
+): Answer | null {
   const dialect = DIALECTS.get(route);
   if (!dialect) return null;
   const text = (typeof body === "string" ? body : new TextDecoder().decode(body)).replace(/^\ufeff/, "");
@@ -67,7 +76,8 @@ function isStream(contentType: string, text: string): boolean {
 function readStream(dialect: Dialect, assembly: Assembly, text: string): void {
   let number = 0;
   for (const said of events(text)) {
-    const data = said.trim(), at = number++;
+    const data = said.trim(),
+      at = number++;
     if (data === dialect.end) assembly.ended = true;
     else if (data !== "") {
       let parsed: unknown;
@@ -84,7 +94,8 @@ function readStream(dialect: Dialect, assembly: Assembly, text: string): void {
 
 function readJson(dialect: Dialect, assembly: Assembly, text: string): void {
   if (text.trim() === "") return;
-  let parsed: unknown, whole = true;
+  let parsed: unknown,
+    whole = true;
   try {
     parsed = JSON.parse(text);
   } catch (fault) {

@@ -3,18 +3,21 @@
  */
 export type Body = Record<string, unknown>;
 
-export const obj = (value: unknown): Body => (typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Body) : {});
+export const obj = (value: unknown): Body =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Body) : {};
 export const array = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 export const string = (value: unknown): string => (typeof value === "string" ? value : "");
 export const name = (value: unknown): string | null => (typeof value === "string" && value !== "" ? value : null);
 export const integer = (value: unknown): number | null => (Number.isSafeInteger(value) ? (value as number) : null);
-export const number = (value: unknown): number | null => (typeof value === "number" && Number.isFinite(value) ? value : null);
+export const number = (value: unknown): number | null =>
+  typeof value === "number" && Number.isFinite(value) ? value : null;
 
 /** The objects of an array, with their places in it. */
 export function objects(value: unknown): [number, Body][] {
   const found: [number, Body][] = [];
   array(value).forEach((element, place) => {
-    if (typeof element === "object" && element !== null && !Array.isArray(element)) found.push([place, element as Body]);
+    if (typeof element === "object" && element !== null && !Array.isArray(element))
+      found.push([place, element as Body]);
   });
   return found;
 }

@@ -35,7 +35,8 @@ const FRAGMENTS: Record<string, [Kind, string]> = {
 };
 
 function callOf(item: Body): ToolUse | null {
-  const kind = string(item.type), known = CALLS[kind];
+  const kind = string(item.type),
+    known = CALLS[kind];
   if (!known || !Object.hasOwn(CALLS, kind)) return null;
   const runner = obj(item.environment).type === "container_reference" ? "provider" : known[0];
   const said = known[1].map((field) => item[field]).find(truthy) ?? "";
@@ -59,7 +60,8 @@ function items(body: Body): Body[] {
 
 function messages(body: Body): Message[] {
   const said = items(body).map((item): Message => {
-    const call = callOf(item), result = resultOf(item);
+    const call = callOf(item),
+      result = resultOf(item);
     const calls = call ? [{ id: call.id || null, name: call.name, arguments: call.arguments }] : [];
     const text = item.type === "reasoning" ? flatten(item.summary) : result ? result.text : flatten(item.content);
     const message: Message = { role: name(item.role) ?? string(item.type), text: call && !result ? "" : text, calls };
@@ -74,14 +76,19 @@ function results(body: Body): ToolResult[] {
 }
 
 function event(assembly: Assembly, body: Body): void {
-  const kind = string(body.type), dot = kind.lastIndexOf(".");
-  const stem = kind.slice(0, Math.max(dot, 0)), phase = kind.slice(dot + 1), output = integer(body.output_index) ?? 0;
+  const kind = string(body.type),
+    dot = kind.lastIndexOf(".");
+  const stem = kind.slice(0, Math.max(dot, 0)),
+    phase = kind.slice(dot + 1),
+    output = integer(body.output_index) ?? 0;
   const fragment = Object.hasOwn(FRAGMENTS, stem) ? FRAGMENTS[stem] : undefined;
   if ("response" in body) answer(assembly, obj(body.response));
-  else if (kind === "response.output_item.added" || kind === "response.output_item.done") readItem(assembly, output, obj(body.item));
+  else if (kind === "response.output_item.added" || kind === "response.output_item.done")
+    readItem(assembly, output, obj(body.item));
   else if (kind === "error" || truthy(body.error)) assembly.fail(errorText(truthy(body.error) ? body.error : body));
   else if (fragment && (phase === "delta" || phase === "done")) {
-    const [grows, field] = fragment, summary = stem.includes("summary");
+    const [grows, field] = fragment,
+      summary = stem.includes("summary");
     const part = integer(summary ? body.summary_index : body.content_index) ?? 0;
     const block = assembly.block(keyOf(output, grows, summary, part), grows);
     if (phase === "delta") block.add(string(body.delta));
@@ -100,7 +107,8 @@ function answer(assembly: Assembly, body: Body): void {
   for (const [place, item] of objects(body.output)) readItem(assembly, place, item);
   const status = string(body.status);
   if (truthy(body.error)) assembly.fail(errorText(body.error));
-  else if (status === "failed" || status === "cancelled") assembly.fail(`the response ${status === "failed" ? "failed" : "was cancelled"}`);
+  else if (status === "failed" || status === "cancelled")
+    assembly.fail(`the response ${status === "failed" ? "failed" : "was cancelled"}`);
   else if (status === "completed" || status === "incomplete") {
     assembly.finish.set(0, name(obj(body.incomplete_details).reason) ?? status);
     assembly.ended = true;
@@ -116,7 +124,9 @@ function readItem(assembly: Assembly, output: number, item: Body): void {
   const kind: Kind = item.type === "reasoning" ? "reasoning" : "text";
   for (const field of ["summary", "content"])
     for (const [place, part] of objects(item[field]))
-      assembly.block(keyOf(output, kind, field === "summary", place), kind).settle(string(part.text) || string(part.refusal));
+      assembly
+        .block(keyOf(output, kind, field === "summary", place), kind)
+        .settle(string(part.text) || string(part.refusal));
 }
 
 export const RESPONSES: Dialect = { messages, results, answer, event, end: null, arrays: ["input"] };

@@ -6,7 +6,7 @@ export function* events(text: string): Generator<string> {
   // Most streams have one data line in each event and LF alone.
   const plain = text.includes("\r") ? text.replace(/\r\n?/g, "\n") : text;
   let data: string[] = [];
-  for (let at = 0; at < plain.length; ) {
+  for (let at = 0; at < plain.length;) {
     const end = plain.indexOf("\n", at);
     if (end < 0) return;
     if (end === at) {

@@ -25,7 +25,8 @@ export function tokens(line: string): Token[] {
     if (text !== undefined) {
       all.push({ text, kind: colon === undefined ? "string" : "attr" });
       if (colon !== undefined) all.push({ text: colon, kind: "punctuation" });
-    } else all.push({ text: whole, kind: number !== undefined ? "number" : word !== undefined ? "literal" : "punctuation" });
+    } else
+      all.push({ text: whole, kind: number !== undefined ? "number" : word !== undefined ? "literal" : "punctuation" });
     from = found.index + whole.length;
   }
   if (from < line.length) all.push({ text: line.slice(from), kind: "" });
@@ -59,5 +60,7 @@ export function wrapped(line: readonly Token[], columns: number): Token[][] {
 
 /** A value as lines of JSON. What JSON has no words for is written as text. */
 export function pretty(value: unknown): string {
-  return JSON.stringify(value, (_key, inner: unknown) => (typeof inner === "bigint" ? String(inner) : inner), 2) ?? "null";
+  return (
+    JSON.stringify(value, (_key, inner: unknown) => (typeof inner === "bigint" ? String(inner) : inner), 2) ?? "null"
+  );
 }

@@ -13,7 +13,11 @@ export function verdictWords(verdict: Verdict, steps: Pick<Steps, "length" | "na
   const parts: VerdictPart[] = [];
   const named = (i: number): string => (i >= 0 && i < steps.length ? steps.name(i) : "");
   if (outcome === "failed") {
-    parts.push(failedAt >= 0 ? { text: `Failed at step ${failedAt}`, tone: "main", step: failedAt } : { text: "Failed", tone: "main" });
+    parts.push(
+      failedAt >= 0
+        ? { text: `Failed at step ${failedAt}`, tone: "main", step: failedAt }
+        : { text: "Failed", tone: "main" },
+    );
   } else if (outcome === "succeeded") {
     parts.push({ text: "Succeeded", tone: "main" });
   } else if (outcome === "running") {
@@ -27,16 +31,24 @@ export function verdictWords(verdict: Verdict, steps: Pick<Steps, "length" | "na
   }
   const led = deniedAt >= 0 && (outcome !== "failed" || verdict.openBecause === "denied before failure");
   if (reason !== "") parts.push({ text: led && outcome === "failed" ? `${reason},` : reason, tone: "plain" });
-  if (outcome !== "failed" && failedAt >= 0) parts.push({ text: `step ${failedAt} failed`, tone: "plain", step: failedAt });
+  if (outcome !== "failed" && failedAt >= 0)
+    parts.push({ text: `step ${failedAt} failed`, tone: "plain", step: failedAt });
   if (deniedAt >= 0) {
     parts.push({ text: outcome === "failed" && led ? "after" : "·", tone: "joint" });
     const what = named(deniedAt);
-    parts.push({ text: `a denied ${what === "" ? "request" : what} at step ${deniedAt}`, tone: "denied", step: deniedAt });
+    parts.push({
+      text: `a denied ${what === "" ? "request" : what} at step ${deniedAt}`,
+      tone: "denied",
+      step: deniedAt,
+    });
   }
   return parts;
 }
 
 /** The same as one sentence: for the page's title and for who cannot see the line. */
 export function verdictSentence(verdict: Verdict, steps: Pick<Steps, "length" | "name">): string {
-  return verdictWords(verdict, steps).map((part) => part.text).join(" ").replace(" ·", ";");
+  return verdictWords(verdict, steps)
+    .map((part) => part.text)
+    .join(" ")
+    .replace(" ·", ";");
 }
