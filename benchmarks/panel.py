@@ -10,6 +10,7 @@ temporary directory.
 from __future__ import annotations
 
 import argparse
+import base64
 import gzip
 import os
 import platform
@@ -17,6 +18,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,10 +53,12 @@ class Budget(NamedTuple):
         return f"| {self.what} | {self.figure:,.{digits}f} {self.unit}".rstrip() + f" | {limit} | {said} |"
 
 
-def app_size() -> int:
-    """The page without its lazy parts, gzipped."""
-    text = re.sub(r'<script type="text/plain" data-lazy="[a-z]+">[^<]*</script>', "", VIEWER.read_text("utf-8"))
-    return len(gzip.compress(text.encode(), 9))
+def app_size(page: Path = VIEWER) -> int:
+    """What the first screen needs of the page, gzipped: its main part, and all that is no part (styles, the start)."""
+    text = page.read_text("utf-8")
+    [main] = re.findall(r'data-lazy="main">([^<]*)<', text)
+    rest = re.sub(r'<script type="text/plain" data-lazy="[^"]+">[^<]*</script>', "", text)
+    return sum(len(gzip.compress(part, 9)) for part in (zlib.decompress(base64.b64decode(main), -15), rest.encode()))
 
 
 def of_the_smaller(browser: Browser, bundle: Path) -> list[Budget]:
@@ -85,7 +89,7 @@ def of_the_smaller(browser: Browser, bundle: Path) -> list[Budget]:
         Budget("seek to the full picture, p95", seek, 150, "ms"),
         Budget("search: first hit of a common word", early, 50, "ms"),
         Budget("search: a word that first comes after 37,000 rows", late, None, "ms"),
-        Budget("the app, gzipped, without its lazy parts", app_size() / 1e3, 80, "kB"),
+        Budget("what the first screen needs of the page, gzipped", app_size() / 1e3, 80, "kB"),
     ]
     return budgets
 

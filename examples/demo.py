@@ -1,9 +1,9 @@
-"""The demo: a support agent fails at its task; the run is recorded, sealed, verified, replayed and shown.
+"""The demo: a support agent fails at its task; the run is recorded, verified, replayed, shown, and forked.
 
     python examples/demo.py
 
 No key and no network: the models are scripts on this project's own provider server, spoken to over real HTTP by the
-real OpenAI and Anthropic SDKs. The replay runs after that server has stopped.
+real OpenAI and Anthropic SDKs. The replay runs after that server has stopped; the fork asks another one.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from worldline.testing.provider import Provider
 
 HERE = Path(__file__).parent
 AGENT = HERE / "support_agent.py"
-SHOP = Path(".worldline") / "demo-shop"
+SHOP, COPY = Path(".worldline") / "demo-shop", Path(".worldline") / "demo-shop-copy"
+POLICY = HERE / "sandbox.toml"
 FAKE_KEY = "sk-demo-" + "0123456789" * 2  # no key of anybody; it shows that keys stay out of the record
 
 
 def main() -> int:
     """Run the acts in order; 0 when each ended as it should."""
-    shutil.rmtree(SHOP, ignore_errors=True)
+    for shop in (SHOP, COPY):
+        shutil.rmtree(shop, ignore_errors=True)
     environment = {
         **os.environ,
         "SUPPORT_SHOP": str(SHOP),
@@ -51,13 +53,21 @@ def main() -> int:
     line(f"connections to the provider: {provider.connections - connections}; refunds paid again: {ledger() - paid}")
     title("4. Show: which step did what")
     shown = worldline(["show", "latest"], environment)
+    title("5. Fork: back to step 3, with another model, in a copy of the shop as it was. Steps 0 to 2 are served")
+    with Provider(script) as provider:
+        bases = {"OPENAI_BASE_URL": provider.openai_url, "ANTHROPIC_BASE_URL": provider.anthropic_url}
+        keys = {"OPENAI_API_KEY": FAKE_KEY, "ANTHROPIC_API_KEY": FAKE_KEY + "-anthropic"}
+        change = ["--at", "step:3", "--set", "model=gpt-4.1", "--policy", os.path.relpath(POLICY), "--allow-repeat"]
+        branch = environment | bases | keys | {"SUPPORT_SHOP": str(COPY)}
+        forked = worldline(["fork", "latest", *change, "--", *agent], branch)
+        line(f"the provider answered {len(provider.requests)} requests; refunds paid again: {ledger() - paid}")
     title("Next")
     line("The run failed as it should: the agent pays the whole order back, although one lamp was fine (step 3).")
     line(f". {os.path.relpath(Path(sys.executable).parent / 'activate')}")
-    line("worldline show latest --step 3          what the model said and did there")
-    line("worldline replay latest                 rebuild every model request from the log, nothing runs")
+    line("worldline tree latest                   the run, its branch, and what they share")
+    line("worldline view                          both runs in your browser: open one, compare them")
     line("worldline record -- python agent.py     your own agent, unchanged")
-    good = (recorded, verified, replayed, shown) == (1, 0, 0, 0) and ledger() == paid
+    good = (recorded, verified, replayed, shown, forked) == (1, 0, 0, 0, 0) and ledger() == paid
     return 0 if good else 1
 
 

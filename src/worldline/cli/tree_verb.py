@@ -29,7 +29,7 @@ Examples:
 def command(run: str, as_json: bool, store: Path | None) -> int:
     """Show the tree of a run over its store: its ancestors, its branches, and what each of them changed.
 
-    `shared` says how many bytes of the last contexts of all runs stand in another one already.
+    `shared` says how many bytes of what the runs asked stand in another one already.
     """
     recording = recording_of(run, store)
     if isinstance(recording, PackedRecording):
@@ -44,10 +44,10 @@ def command(run: str, as_json: bool, store: Path | None) -> int:
         for text in _lines(root, recording.attempt_id, "", ""):
             render.line(text, cut=True)
     shared = tree.shared
-    if shared.contexts > 1:
+    if shared.runs > 1:
         render.line(
-            f"  {shared.share:.0%} shared: {shared.size - shared.distinct:,} of {shared.size:,} bytes of "
-            f"{shared.contexts} contexts"
+            f"  {shared.share:.0%} shared: {shared.size - shared.distinct:,} of {shared.size:,} bytes that "
+            f"{shared.runs} runs asked"
         )
     return 0
 

@@ -6,6 +6,7 @@ elements of their requests (messages, tools) that stand at the same places behin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -45,20 +46,24 @@ class Node(msgspec.Struct, kw_only=True):
 
 
 class Shared(msgspec.Struct, frozen=True):
-    """How much the last contexts of all runs of a tree have in common: `size` bytes in all, `distinct` once each."""
+    """How much the requests of the runs of a tree have in common.
 
-    contexts: int
+    `size` counts the bytes of each run's elements once in that run, `distinct` once in the whole tree; `runs` are those
+    that asked a model.
+    """
+
+    runs: int
     size: int
     distinct: int
 
     @property
     def share(self) -> float:
-        """The part of all bytes that stands in another context already; 0 of none."""
+        """The part of all bytes that another run has already; 0 of none."""
         return 1 - self.distinct / self.size if self.size else 0.0
 
     def to_json(self) -> dict[str, Any]:
         """As `worldline tree --json` has it."""
-        return {"contexts": self.contexts, "bytes": self.size, "distinct": self.distinct, "share": round(self.share, 4)}
+        return {"runs": self.runs, "bytes": self.size, "distinct": self.distinct, "share": round(self.share, 4)}
 
 
 class Tree(msgspec.Struct, frozen=True):
@@ -121,31 +126,32 @@ def _count(recording: Recording, node: Node) -> None:
 
 
 class _Sharing:
-    """Counts the elements of contexts, each chain of them once."""
+    """Counts the elements of contexts, each chain of them once in its run, and once in all."""
 
     def __init__(self) -> None:
         self._seen: set[bytes] = set()
-        self._contexts = self._size = self._distinct = 0
+        self._runs = self._size = self._distinct = 0
 
     def add(self, recording: Recording) -> None:
-        """Count the last request of a recording that can be rebuilt."""
-        last = b""
+        """Count all requests of a recording that can be rebuilt."""
+        own: set[bytes] = set()
         try:
             for _, body, met in rebuild(recording):
-                last = body if met else last
+                for array in cut(body).arrays if met else ():
+                    self._count(array.elements, own)
         except ReadError:
             pass  # what was rebuilt before counts
-        if not last:
-            return
-        self._contexts += 1
-        for array in cut(last).arrays:
-            c = ROOT
-            for element in array.elements:
-                c = follow(c, element)
+        self._runs += bool(own)
+        self._seen |= own
+
+    def _count(self, elements: Sequence[bytes], own: set[bytes]) -> None:
+        c = ROOT
+        for element in elements:
+            c = follow(c, element)
+            if c not in own:
+                own.add(c)
                 self._size += len(element)
-                if c not in self._seen:
-                    self._seen.add(c)
-                    self._distinct += len(element)
+                self._distinct += len(element) if c not in self._seen else 0
 
     def measured(self) -> Shared:
-        return Shared(self._contexts, self._size, self._distinct)
+        return Shared(self._runs, self._size, self._distinct)
