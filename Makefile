@@ -90,5 +90,5 @@ clean:              ## remove what these targets made
 viewer/node_modules/ready: viewer/package-lock.json
 	@command -v npm >/dev/null || { echo "make: npm not found: install node 20.19 or newer" >&2; exit 1; }
 	@echo "installing into viewer/node_modules (once)"
-	@npm --prefix viewer ci --silent --no-audit --no-fund
+	@npm --prefix viewer ci --loglevel error --no-audit --no-fund >/dev/null
 	@touch $@
