@@ -27,7 +27,7 @@ mutants: .venv/ready ## plant a fault for every promise and see its tests fail
 fuzz: .venv-fuzz/ready ## bytes of all kinds on everything that parses: 5 minutes, or FUZZ_SECONDS (FUZZ="rows sse")
 	@.venv-fuzz/bin/python -m tests.fuzz $(FUZZ)
 
-check: lint test    ## everything that has to hold before a change lands
+check: lint panel test    ## everything that has to hold before a change lands
 
 lint: .venv/ready   ## what `check` holds beside the tests
 	@$(BIN)/python -m checks

@@ -1,4 +1,4 @@
-"""The demo does in any directory what it says: an agent recorded, verified, replayed without its provider, shown."""
+"""The demo does in any directory what it says: an agent recorded, verified, replayed without its provider, forked."""
 
 from __future__ import annotations
 
@@ -17,5 +17,8 @@ def test_the_demo() -> None:
     assert "one of them with a 429 that the SDK retried" in done.stdout
     assert "✓ equivalent   13 exchanges served, none passed on to a provider" in done.stdout
     assert "connections to the provider: 0; refunds paid again: 0" in done.stdout
-    [entry] = worldline("list", "--json").json
+    assert "✓ branch" in done.stdout and "6 calls served, 7 live   succeeded" in done.stdout
+    assert "the provider answered 3 requests; refunds paid again: 0" in done.stdout
+    branch, entry = worldline("list", "--json").json  # the newest first
     assert (entry["task"], entry["outcome"], entry["steps"]) == ("refund #812", "failed", 6)
+    assert branch["outcome"] == "succeeded"

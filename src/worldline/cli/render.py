@@ -127,7 +127,7 @@ def _step_cells(step: Step) -> tuple[str, str, str, str, str]:
 
 def _answered(step: Step) -> str:
     """What stands for the answer of a step without tool calls."""
-    return f"✕ {step.error}" if step.error else f"– {step.lost}" if step.lost else "(answer)"
+    return f"✕ {shorten(step.error, 160)}" if step.error else f"– {step.lost}" if step.lost else "(answer)"
 
 
 def gaps(coverage: Mapping[str, Any], *, err: bool = False) -> None:
@@ -164,7 +164,7 @@ def call_text(call: ToolCall) -> str:
     if isinstance(arguments, dict):
         inside = ", ".join(f"{key}={_short_value(value)}" for key, value in arguments.items())
     end = {"outside": "  (ran outside)", "unknown": "  ? unknown"}.get(call.ran, "")
-    return f"{call.name}({shorten(inside, 60)})" + (f"  ✕ {call.error}" if call.error else end)
+    return f"{call.name}({shorten(inside, 60)})" + (f"  ✕ {shorten(call.error, 160)}" if call.error else end)
 
 
 def _short_value(value: Any) -> str:

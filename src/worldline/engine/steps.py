@@ -261,7 +261,9 @@ class _Fold:
             step.lost = str(error)
             return
         decision = response_decision(exchange.name, data, body) or Decision()
-        step.error = decision.error or (None if data.get("complete", True) else data.get("why", "the answer broke off"))
+        # A client may hang up behind the last event, before the body's own end: the answer says that it is whole.
+        whole = data.get("complete", True) or decision.finish_reasons
+        step.error = decision.error or (None if whole else data.get("why", "the answer broke off"))
         step.model = decision.model or step.model
         step.text, step.reasoning = decision.text, decision.reasoning
         step.finish = list(decision.finish_reasons)

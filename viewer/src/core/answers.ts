@@ -16,6 +16,15 @@ export function headerOf(data: Json, name: string): string {
   return isText(found?.[1]) ? found[1] : "";
 }
 
+/**
+ * Why an answer is not whole; null where it is. A client may hang up behind the last event, before the body's own end:
+ * then the answer itself says how it ended.
+ */
+export function brokenOff(data: Json, finish: readonly string[] = []): string | null {
+  if (data.complete !== false || finish.length > 0) return null;
+  return isText(data.why) && data.why !== "" ? data.why : "the answer broke off";
+}
+
 /** The body, where it stands in the rows as plain text; null where it takes reading contents or decoding. */
 export function bodyNow(forms: readonly unknown[], data: Json): string | null {
   if (!forms.every(isText)) return null;

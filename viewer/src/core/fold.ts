@@ -4,7 +4,7 @@
  * Steps are those of `engine/steps.py`, number for number. Only what a line, a span or a mark shows is kept of them; what a
  * step says in full is read again when somebody looks at it (`bodies.ts`).
  */
-import { bodyNow, bodyOf, headerOf } from "./answers";
+import { bodyNow, bodyOf, brokenOff, headerOf } from "./answers";
 import { callNumber, UNKNOWN } from "./columns";
 import { type Asked, failedResponse, OpenCalls, StepCounter } from "./counting";
 import { readAnswer, readResults } from "./dialects";
@@ -216,7 +216,7 @@ export class Fold extends Ledger {
       headerOf(data, "content-type"),
       body,
     );
-    const error = answer?.error ?? (data.complete === false ? text(data.why) || "the answer broke off" : null);
+    const error = answer?.error ?? brokenOff(data, answer?.finish);
     const failed = this.steps.get("failed", step) & ~1;
     this.steps.set("failed", step, failed | (error ? 1 : 0));
     if (error) {

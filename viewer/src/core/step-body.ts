@@ -3,7 +3,7 @@
  *
  * Read when somebody looks at the step. What stands in contents is loaded up to a size that a person reads.
  */
-import { bodyOf, headerOf } from "./answers";
+import { bodyOf, brokenOff, headerOf } from "./answers";
 import { messagesOf } from "./contexts";
 import { OpenCalls } from "./counting";
 import { readAnswer, readResults, type Answer } from "./dialects";
@@ -235,7 +235,7 @@ async function answerOf(
   const body = await bodyOf(forms, data, recording.contents);
   if (!isText(body) && "missing" in body) return { answer: null, error: `the answer is not here: ${body.why}` };
   const answer = readAnswer(text(start.data.name), count(data.status) ?? 0, headerOf(data, "content-type"), body);
-  const broken = data.complete === false ? text(data.why) || "the answer broke off" : null;
+  const broken = brokenOff(data, answer?.finish);
   if (answer) return { answer, error: answer.error ?? broken };
   const said = isText(body) ? body : new TextDecoder().decode(body);
   // A route that is no known dialect: what came is shown as it came.
