@@ -14,16 +14,16 @@ const FOLDERS = ["src", "tools"];
 const sha256 = (data) => createHash("sha256").update(data).digest("hex");
 
 export function sourcesDigest(root) {
-    const within = FOLDERS.flatMap((folder) =>
-        readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
-            .filter((entry) => entry.isFile() && !entry.name.startsWith("."))
-            .map((entry) =>
-                join(entry.parentPath, entry.name)
-                    .slice(root.length + 1)
-                    .replaceAll("\\", "/"),
-            ),
-    );
-    // By code units: names are ASCII, so this is the order of their bytes.
-    const paths = [...SINGLE, ...within].sort((a, b) => (a < b ? -1 : 1));
-    return sha256(paths.map((path) => `${sha256(readFileSync(join(root, path)))}  ${path}\n`).join(""));
+  const within = FOLDERS.flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && !entry.name.startsWith("."))
+      .map((entry) =>
+        join(entry.parentPath, entry.name)
+          .slice(root.length + 1)
+          .replaceAll("\\", "/"),
+      ),
+  );
+  // By code units: names are ASCII, so this is the order of their bytes.
+  const paths = [...SINGLE, ...within].sort((a, b) => (a < b ? -1 : 1));
+  return sha256(paths.map((path) => `${sha256(readFileSync(join(root, path)))}  ${path}\n`).join(""));
 }

@@ -10,24 +10,24 @@ type Pane<P> = (props: P) => JSX.Element | null;
 
 /** `part(async () => (await import("./compare")).Compare)`: the same pane, loaded once. */
 export function part<P extends object>(load: () => Promise<Pane<P>>): Pane<P> {
-    const loaded = signal<Pane<P> | null>(null);
-    const failed = signal("");
-    let asked = false;
-    return (props) => {
-        if (!asked) {
-            asked = true;
-            load().then(
-                (pane) => (loaded.value = pane),
-                (reason: unknown) => (failed.value = String(reason)),
-            );
-        }
-        if (failed.value !== "")
-            return (
-                <p class="card is-failed" role="alert">
-                    This part of the page could not be loaded: {failed.value}
-                </p>
-            );
-        const Loaded = loaded.value;
-        return Loaded === null ? null : <Loaded {...props} />;
-    };
+  const loaded = signal<Pane<P> | null>(null);
+  const failed = signal("");
+  let asked = false;
+  return (props) => {
+    if (!asked) {
+      asked = true;
+      load().then(
+        (pane) => (loaded.value = pane),
+        (reason: unknown) => (failed.value = String(reason)),
+      );
+    }
+    if (failed.value !== "")
+      return (
+        <p class="card is-failed" role="alert">
+          This part of the page could not be loaded: {failed.value}
+        </p>
+      );
+    const Loaded = loaded.value;
+    return Loaded === null ? null : <Loaded {...props} />;
+  };
 }

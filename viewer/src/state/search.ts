@@ -19,7 +19,7 @@ export const queryTrouble = signal("");
 /** Place of the hit that is looked at; -1 for none. */
 export const hitAt = signal(-1);
 
-/** A keystroke is not a query yet. */
+/** From the start of a search to that of the next: the first key is a query at once, those right behind it wait. */
 const PAUSE_MS = 120;
 
 /** The hits that may be seen now. */
@@ -33,6 +33,7 @@ export const hits = computed<readonly Hit[]>(() => {
 export function startSearch(): () => void {
   let stop: (() => void) | undefined;
   let pause: ReturnType<typeof setTimeout> | undefined;
+  let begun = -PAUSE_MS;
   const end = effect(() => {
     const open = run.value;
     const asked: Query = {
@@ -53,17 +54,21 @@ export function startSearch(): () => void {
       progress.value = null;
       return;
     }
-    pause = setTimeout(() => {
-      hitAt.value = -1;
-      try {
-        stop = searchIn(open, asked, (now) => {
-          progress.value = { ...now };
-        });
-      } catch (reason) {
-        progress.value = null;
-        queryTrouble.value = reason instanceof Error ? reason.message : String(reason);
-      }
-    }, PAUSE_MS);
+    pause = setTimeout(
+      () => {
+        begun = performance.now();
+        hitAt.value = -1;
+        try {
+          stop = searchIn(open, asked, (now) => {
+            progress.value = { ...now };
+          });
+        } catch (reason) {
+          progress.value = null;
+          queryTrouble.value = reason instanceof Error ? reason.message : String(reason);
+        }
+      },
+      Math.max(0, begun + PAUSE_MS - performance.now()),
+    );
   });
   return () => {
     end();

@@ -11,26 +11,26 @@ import { SnapshotTab } from "./snapshot";
 import { StateTab } from "./state-diff";
 
 export function OtherTab({
-    now,
-    body,
-    open,
+  now,
+  body,
+  open,
 }: {
-    now: Exclude<Tab, "decision">;
-    body: StepBody | null;
-    open: Open;
+  now: Exclude<Tab, "decision">;
+  body: StepBody | null;
+  open: Open;
 }): JSX.Element | null {
-    if (now === "integrity") return <IntegrityTab open={open} />;
-    if (body === null) return null;
-    switch (now) {
-        case "snapshot":
-            return <SnapshotTab body={body} open={open} />;
-        case "state":
-            return <StateTab body={body} />;
-        case "console":
-            return <ConsoleTab body={body} />;
-        case "network":
-            return <NetworkTab body={body} open={open} />;
-        case "raw":
-            return <RawTab body={body} />;
-    }
+  if (now === "integrity") return <IntegrityTab open={open} />;
+  if (body === null) return null;
+  switch (now) {
+    case "snapshot":
+      return <SnapshotTab body={body} open={open} />;
+    case "state":
+      return <StateTab body={body} />;
+    case "console":
+      return <ConsoleTab body={body} />;
+    case "network":
+      return <NetworkTab body={body} open={open} />;
+    case "raw":
+      return <RawTab body={body} />;
+  }
 }

@@ -13,41 +13,41 @@ const ComparePanel = part(async () => (await import("./compare-panel")).CompareP
 const shown = signal(false);
 
 export function CompareMenu(): JSX.Element {
-    useEffect(() => {
-        commands.value = { compare };
-    }, []);
-    if (other.value === null) {
-        return (
-            <Menu
-                label="Compare with another run"
-                shown={shown}
-                button={
-                    <>
-                        <Icon name="compare" />
-                        <span class="word">compare</span>
-                    </>
-                }
-            >
-                {(close) => <ComparePanel close={close} />}
-            </Menu>
-        );
-    }
-    const comparing = page.value === "compare";
+  useEffect(() => {
+    commands.value = { compare };
+  }, []);
+  if (other.value === null) {
     return (
-        <button
-            type="button"
-            class="button"
-            aria-pressed={comparing}
-            title="Two runs side by side ( B )"
-            onClick={comparing ? closeOther : compare}
-        >
+      <Menu
+        label="Compare with another run"
+        shown={shown}
+        button={
+          <>
             <Icon name="compare" />
-            <span class="word">{comparing ? "end compare" : "compare"}</span>
-        </button>
+            <span class="word">compare</span>
+          </>
+        }
+      >
+        {(close) => <ComparePanel close={close} />}
+      </Menu>
     );
+  }
+  const comparing = page.value === "compare";
+  return (
+    <button
+      type="button"
+      class="button"
+      aria-pressed={comparing}
+      title="Two runs side by side ( B )"
+      onClick={comparing ? closeOther : compare}
+    >
+      <Icon name="compare" />
+      <span class="word">{comparing ? "end compare" : "compare"}</span>
+    </button>
+  );
 }
 
 function compare(): void {
-    if (other.value === null) shown.value = !shown.value;
-    else page.value = page.value === "compare" ? "run" : "compare";
+  if (other.value === null) shown.value = !shown.value;
+  else page.value = page.value === "compare" ? "run" : "compare";
 }

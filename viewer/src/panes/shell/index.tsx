@@ -36,106 +36,106 @@ const Search = part(async () => (await import("../search")).Search);
 const Runs = part(async () => (await import("../runs")).Runs);
 
 export function Shell(): JSX.Element {
-    useEffect(live, []);
-    const now = page.value;
-    return (
-        <div class={`shell page-${now}`}>
-            <a class="skip unseen" href="#main" onClick={toMain}>
-                to the content
-            </a>
-            <TopBar />
-            <Banners />
-            {now === "runs" ? <Runs /> : null}
-            {now === "empty" || now === "opening" || now === "error" ? <Empty /> : null}
-            {now === "run" || now === "compare" ? <RunPage compare={now === "compare"} /> : null}
-            <Overlays />
-            {dragging.value && now !== "empty" ? (
-                <div class="dropping">Drop to open{run.value ? ", with Shift to compare" : ""}</div>
-            ) : null}
-            <p class="said" role="status" aria-live="polite">
-                {said.value}
-            </p>
-        </div>
-    );
+  useEffect(live, []);
+  const now = page.value;
+  return (
+    <div class={`shell page-${now}`}>
+      <a class="skip unseen" href="#main" onClick={toMain}>
+        to the content
+      </a>
+      <TopBar />
+      <Banners />
+      {now === "runs" ? <Runs /> : null}
+      {now === "empty" || now === "opening" || now === "error" ? <Empty /> : null}
+      {now === "run" || now === "compare" ? <RunPage compare={now === "compare"} /> : null}
+      <Overlays />
+      {dragging.value && now !== "empty" ? (
+        <div class="dropping">Drop to open{run.value ? ", with Shift to compare" : ""}</div>
+      ) : null}
+      <p class="said" role="status" aria-live="polite">
+        {said.value}
+      </p>
+    </div>
+  );
 }
 
 function RunPage({ compare }: { compare: boolean }): JSX.Element {
-    return (
-        <>
-            <section class="film" aria-label="Pictures of the steps">
-                <Filmstrip />
-            </section>
-            <Columns>
-                {compare ? (
-                    <Compare />
-                ) : (
-                    <>
-                        <Steps />
-                        <Divider side="left" label="Width of the steps" />
-                        <Stage />
-                    </>
-                )}
-                <Divider side="right" label="Width of the inspector" />
-                <Sheet>
-                    <Inspector />
-                </Sheet>
-            </Columns>
-            <footer class="clock">
-                <Transport />
-                <Timeline />
-            </footer>
-        </>
-    );
+  return (
+    <>
+      <section class="film" aria-label="Pictures of the steps">
+        <Filmstrip />
+      </section>
+      <Columns>
+        {compare ? (
+          <Compare />
+        ) : (
+          <>
+            <Steps />
+            <Divider side="left" label="Width of the steps" />
+            <Stage />
+          </>
+        )}
+        <Divider side="right" label="Width of the inspector" />
+        <Sheet>
+          <Inspector />
+        </Sheet>
+      </Columns>
+      <footer class="clock">
+        <Transport />
+        <Timeline />
+      </footer>
+    </>
+  );
 }
 
 /** What stands above the page, one at a time. */
 function Overlays(): JSX.Element {
-    const now = drawer.value;
-    return (
-        <>
-            {liveState.value !== "off" ? <Asked /> : null}
-            {now === "reveal" ? <RevealDialog /> : null}
-            {now === "search" && run.value !== null ? <Search /> : null}
-            {now === "note" ? <Notes /> : null}
-            {now === "help" ? <Help /> : null}
-            {now === "forks" || now === "fork" ? <Forks /> : null}
-            {trouble.value !== null && page.value !== "error" ? <Problem /> : null}
-        </>
-    );
+  const now = drawer.value;
+  return (
+    <>
+      {liveState.value !== "off" ? <Asked /> : null}
+      {now === "reveal" ? <RevealDialog /> : null}
+      {now === "search" && run.value !== null ? <Search /> : null}
+      {now === "note" ? <Notes /> : null}
+      {now === "help" ? <Help /> : null}
+      {now === "forks" || now === "fork" ? <Forks /> : null}
+      {trouble.value !== null && page.value !== "error" ? <Problem /> : null}
+    </>
+  );
 }
 
 /** An opening that failed while a run is open: the run stays, the reason is said above it. */
 function Problem(): JSX.Element | null {
-    const wrong = trouble.value;
-    if (wrong === null) return null;
-    return (
-        <div class="problem" role="alert">
-            <b>{wrong.title}</b> <span class="wrap">{wrong.what}</span> <span class="wrap">{wrong.todo}</span>
-            <button type="button" class="button small" onClick={() => (trouble.value = null)}>
-                close
-            </button>
-        </div>
-    );
+  const wrong = trouble.value;
+  if (wrong === null) return null;
+  return (
+    <div class="problem" role="alert">
+      <b>{wrong.title}</b> <span class="wrap">{wrong.what}</span> <span class="wrap">{wrong.todo}</span>
+      <button type="button" class="button small" onClick={() => (trouble.value = null)}>
+        close
+      </button>
+    </div>
+  );
 }
 
 function toMain(event: Event): void {
-    event.preventDefault();
-    document.querySelector<HTMLElement>("#main [role=listbox], #main button, #main input")?.focus();
+  event.preventDefault();
+  document.querySelector<HTMLElement>("#main [role=listbox], #main button, #main input")?.focus();
 }
 
 /** Everything that lives as long as the page does. */
 function live(): () => void {
-    const ends = [startTheme(), listen(), listenForDrops(), startBodies(), startAddress(), startTitle(), watchTree()];
-    void start();
-    return () => {
-        for (const end of ends) end();
-    };
+  const ends = [startTheme(), listen(), listenForDrops(), startBodies(), startAddress(), startTitle(), watchTree()];
+  void start();
+  return () => {
+    for (const end of ends) end();
+  };
 }
 
 function startTitle(): () => void {
-    return effect(() => {
-        void version.value;
-        const open = run.value;
-        document.title = titleOf(open, open === null ? "" : verdictSentence(open.verdict, open.outline.steps));
-    });
+  return effect(() => {
+    void version.value;
+    const open = run.value;
+    document.title = titleOf(open, open === null ? "" : verdictSentence(open.verdict, open.outline.steps));
+  });
 }

@@ -6,12 +6,12 @@ import { Icon } from "../icons";
 const up = signal(false);
 
 export function Sheet({ children }: { children: ComponentChildren }): JSX.Element {
-    return (
-        <div class={`sheet ${up.value ? "up" : ""}`}>
-            <button type="button" class="grip" aria-expanded={up.value} onClick={() => (up.value = !up.value)}>
-                <Icon name={up.value ? "down" : "chevron"} /> Inspector
-            </button>
-            {children}
-        </div>
-    );
+  return (
+    <div class={`sheet ${up.value ? "up" : ""}`}>
+      <button type="button" class="grip" aria-expanded={up.value} onClick={() => (up.value = !up.value)}>
+        <Icon name={up.value ? "down" : "chevron"} /> Inspector
+      </button>
+      {children}
+    </div>
+  );
 }

@@ -5,6 +5,7 @@ import type { Signal } from "@preact/signals";
 import type { Observation, StepBody } from "../../core/types";
 import type { Moment, Open, Stage } from "../../state/app";
 import type { Sources } from "./sources";
+import { stepNumber } from "../../state/numbers";
 
 /** In the order of their keys: Alt+1 is the first. */
 export const LAYERS: readonly { id: Stage; label: string; none: string }[] = [
@@ -52,7 +53,7 @@ export function pick(
 /** "from step 40", "observed in this step", "before the first step". */
 export function origin(observation: Observation, step: number): string {
   if (observation.step === step) return "observed in this step";
-  return observation.step < 0 ? "from before the first step" : `from step ${observation.step}`;
+  return observation.step < 0 ? "from before the first step" : `from step ${stepNumber(observation.step)}`;
 }
 
 export function bytes(size: number): string {

@@ -2,104 +2,105 @@
 import type { JSX } from "preact";
 import { Status, type Steps } from "../../core/types";
 import { run, version } from "../../state/app";
+import { stepNumber } from "../../state/numbers";
 import { masked } from "../../state/mask";
 import { duration, plural } from "../../state/words";
 import { Icon, StatusIcon } from "../icons";
 
 export function StepRow({ i }: { i: number }): JSX.Element | null {
-    void version.value;
-    const steps = run.value?.outline.steps;
-    if (!steps || i >= steps.length) return null;
-    const thought = steps.thought(i);
-    const observed = steps.observed(i);
-    return (
-        <div class="step">
-            <span class="number">
-                <span class="unseen">step </span>
-                {i}
-            </span>
-            <span class="shape">
-                <StatusIcon status={steps.status(i)} />
-            </span>
-            <span class="action clip" title={`${steps.name(i)} ${steps.detail(i)}`}>
-                {steps.name(i)} <span class="detail">{steps.detail(i)}</span>
-            </span>
-            <Badges steps={steps} i={i} />
-            <Whisker steps={steps} i={i} />
-            <span class="took">{steps.status(i) === Status.running ? "" : duration(steps.t1(i) - steps.t0(i))}</span>
-            {thought === "" ? null : (
-                <span class="line">
-                    <b class="t" title="thought" aria-hidden="true">
-                        T
-                    </b>
-                    <span class="unseen">thought: </span>
-                    <span class="clip">{thought}</span>
-                </span>
-            )}
-            {observed === "" ? null : (
-                <span class="line">
-                    <b title="observation" aria-hidden="true">
-                        O
-                    </b>
-                    <span class="unseen">observed: </span>
-                    <Observed text={observed} at={i} seq={steps.seq(i)} failed={steps.status(i) === Status.failed} />
-                </span>
-            )}
-        </div>
-    );
+  void version.value;
+  const steps = run.value?.outline.steps;
+  if (!steps || i >= steps.length) return null;
+  const thought = steps.thought(i);
+  const observed = steps.observed(i);
+  return (
+    <div class="step">
+      <span class="number">
+        <span class="unseen">step </span>
+        {stepNumber(i)}
+      </span>
+      <span class="shape">
+        <StatusIcon status={steps.status(i)} />
+      </span>
+      <span class="action clip" title={`${steps.name(i)} ${steps.detail(i)}`}>
+        {steps.name(i)} <span class="detail">{steps.detail(i)}</span>
+      </span>
+      <Badges steps={steps} i={i} />
+      <Whisker steps={steps} i={i} />
+      <span class="took">{steps.status(i) === Status.running ? "" : duration(steps.t1(i) - steps.t0(i))}</span>
+      {thought === "" ? null : (
+        <span class="line">
+          <b class="t" title="thought" aria-hidden="true">
+            T
+          </b>
+          <span class="unseen">thought: </span>
+          <span class="clip">{thought}</span>
+        </span>
+      )}
+      {observed === "" ? null : (
+        <span class="line">
+          <b title="observation" aria-hidden="true">
+            O
+          </b>
+          <span class="unseen">observed: </span>
+          <Observed text={observed} at={i} seq={steps.seq(i)} failed={steps.status(i) === Status.failed} />
+        </span>
+      )}
+    </div>
+  );
 }
 
 export function rowClass(steps: Steps, i: number): string {
-    const status = steps.status(i);
-    if (status === Status.failed) return "failed";
-    return status === Status.denied ? "denied" : "";
+  const status = steps.status(i);
+  if (status === Status.failed) return "failed";
+  return status === Status.denied ? "denied" : "";
 }
 
 /** Masked, a line shows how long it is and no more; of a failure its class stays, because it says what went wrong. */
 function Observed({ text, seq, at, failed }: { text: string; seq: number; at: number; failed: boolean }): JSX.Element {
-    if (!masked("step", seq, at)) return <span class="clip">{text}</span>;
-    const kind = failed ? (/^[A-Z]\w*(?:Error|Exception|Timeout|Exit|Interrupt)\b/.exec(text)?.[0] ?? "") : "";
-    return (
-        <>
-            {kind === "" ? null : <span>{kind}</span>}
-            <span
-                class="hatched"
-                style={{ width: `${Math.min(220, 24 + Math.min(text.length, 90) * 2)}px` }}
-                title="masked"
-            />
-            <span class="unseen">masked</span>
-        </>
-    );
+  if (!masked("step", seq, at)) return <span class="clip">{text}</span>;
+  const kind = failed ? (/^[A-Z]\w*(?:Error|Exception|Timeout|Exit|Interrupt)\b/.exec(text)?.[0] ?? "") : "";
+  return (
+    <>
+      {kind === "" ? null : <span>{kind}</span>}
+      <span
+        class="hatched"
+        style={{ width: `${Math.min(220, 24 + Math.min(text.length, 90) * 2)}px` }}
+        title="masked"
+      />
+      <span class="unseen">masked</span>
+    </>
+  );
 }
 
 function Badges({ steps, i }: { steps: Steps; i: number }): JSX.Element {
-    // The columns behind `steps` change in place: who draws from them reads the version.
-    void version.value;
-    const denied = steps.denied(i);
-    const requested = steps.requested(i) - denied;
-    const retries = steps.retries(i);
-    return (
-        <span class="badges">
-            {denied > 0 ? (
-                <span class="pill is-denied" title={`${plural(denied, "permission")} denied`}>
-                    <Icon name="noEntry" label="permission denied" />
-                    {denied > 1 ? denied : null}
-                </span>
-            ) : null}
-            {requested > 0 ? (
-                <span class="pill is-ok" title={`${plural(requested, "permission")} asked for`}>
-                    <Icon name="key" label="permission asked for" />
-                    {requested > 1 ? requested : null}
-                </span>
-            ) : null}
-            {retries > 0 ? (
-                <span class="pill is-warn" title={plural(retries, "retry", "retries")}>
-                    <Icon name="retry" label="retries" />
-                    {retries}
-                </span>
-            ) : null}
+  // The columns behind `steps` change in place: who draws from them reads the version.
+  void version.value;
+  const denied = steps.denied(i);
+  const requested = steps.requested(i) - denied;
+  const retries = steps.retries(i);
+  return (
+    <span class="badges">
+      {denied > 0 ? (
+        <span class="pill is-denied" title={`${plural(denied, "permission")} denied`}>
+          <Icon name="noEntry" label="permission denied" />
+          {denied > 1 ? denied : null}
         </span>
-    );
+      ) : null}
+      {requested > 0 ? (
+        <span class="pill is-ok" title={`${plural(requested, "permission")} asked for`}>
+          <Icon name="key" label="permission asked for" />
+          {requested > 1 ? requested : null}
+        </span>
+      ) : null}
+      {retries > 0 ? (
+        <span class="pill is-warn" title={plural(retries, "retry", "retries")}>
+          <Icon name="retry" label="retries" />
+          {retries}
+        </span>
+      ) : null}
+    </span>
+  );
 }
 
 /** The longest bar, and the step that fills it: lengths are logarithmic, since steps last from 1 ms to hours. */
@@ -107,24 +108,24 @@ const WIDEST = 46;
 const LONGEST_NS = 6e10;
 
 export function whiskerWidth(ns: number): number {
-    if (ns <= 0) return 0;
-    return Math.max(2, Math.min(WIDEST, (WIDEST * Math.log10(1 + ns / 1e7)) / Math.log10(1 + LONGEST_NS / 1e7)));
+  if (ns <= 0) return 0;
+  return Math.max(2, Math.min(WIDEST, (WIDEST * Math.log10(1 + ns / 1e7)) / Math.log10(1 + LONGEST_NS / 1e7)));
 }
 
 function Whisker({ steps, i }: { steps: Steps; i: number }): JSX.Element {
-    void version.value;
-    const parts = [
-        ["think", steps.think(i)],
-        ["tool", steps.tool(i)],
-        ["environment", steps.environment(i)],
-    ] as const;
-    const sum = parts.reduce((all, [, ns]) => all + ns, 0);
-    const width = whiskerWidth(sum);
-    return (
-        <span class="whisker" title={parts.map(([word, ns]) => `${word} ${duration(ns)}`).join(" · ")}>
-            {parts.map(([word, ns]) =>
-                ns > 0 ? <i key={word} class={word} style={{ width: `${(width * ns) / sum}px` }} /> : null,
-            )}
-        </span>
-    );
+  void version.value;
+  const parts = [
+    ["think", steps.think(i)],
+    ["tool", steps.tool(i)],
+    ["environment", steps.environment(i)],
+  ] as const;
+  const sum = parts.reduce((all, [, ns]) => all + ns, 0);
+  const width = whiskerWidth(sum);
+  return (
+    <span class="whisker" title={parts.map(([word, ns]) => `${word} ${duration(ns)}`).join(" · ")}>
+      {parts.map(([word, ns]) =>
+        ns > 0 ? <i key={word} class={word} style={{ width: `${(width * ns) / sum}px` }} /> : null,
+      )}
+    </span>
+  );
 }

@@ -6,6 +6,7 @@ import { laneAt } from "./lanes";
 import { PERMISSION_ROW, type Scene } from "./scene";
 import { type PointTrack, type SpanTrack, Tone } from "./tracks";
 import type { Bar, Cluster } from "./columns";
+import { stepNumber } from "../../state/numbers";
 
 /** What a click goes to: an entry of the outline, a folded gap, or a certified drop of the study. */
 export type Hit =
@@ -157,7 +158,7 @@ export function describe(
     case "step": {
       if (found.count > 1) return several(found, "steps");
       return {
-        title: `step ${found.id} · ${steps.name(found.id)}`,
+        title: `step ${stepNumber(found.id, outline)} · ${steps.name(found.id)}`,
         lines: [
           `${STATUS_WORD[steps.status(found.id)]} · ${duration(found.t1 - found.t0)} · at ${clock(found.t0)}`,
           `model ${duration(steps.think(found.id))} · tools ${duration(steps.tool(found.id))} · environment ${duration(steps.environment(found.id))}`,
@@ -217,7 +218,7 @@ export function describe(
 export function spoken(outline: Outline, step: number, t: number): string {
   const { steps } = outline;
   if (steps.length === 0) return `no steps, ${spokenTime(t)}`;
-  return `step ${step} of ${steps.length - 1}, ${STATUS_WORD[steps.status(step)]}, ${spokenTime(t)}`;
+  return `step ${stepNumber(step, outline)} of ${stepNumber(steps.length - 1, outline)}, ${STATUS_WORD[steps.status(step)]}, ${spokenTime(t)}`;
 }
 
 function several(
@@ -242,7 +243,7 @@ function several(
 }
 
 function stepWords(step: number): string {
-  return step < 0 ? "before the first step" : `step ${step}`;
+  return step < 0 ? "before the first step" : `step ${stepNumber(step)}`;
 }
 
 /** Marks whose name is what came back from the world. */

@@ -1,5 +1,6 @@
 /** The verdict in words: "Failed at step 41 / TimeoutError, / after / a denied http.post at step 40". */
 import type { Steps, Verdict } from "../../core/types";
+import { stepNumber } from "../../state/numbers";
 
 export interface VerdictPart {
   text: string;
@@ -15,7 +16,7 @@ export function verdictWords(verdict: Verdict, steps: Pick<Steps, "length" | "na
   if (outcome === "failed") {
     parts.push(
       failedAt >= 0
-        ? { text: `Failed at step ${failedAt}`, tone: "main", step: failedAt }
+        ? { text: `Failed at step ${stepNumber(failedAt)}`, tone: "main", step: failedAt }
         : { text: "Failed", tone: "main" },
     );
   } else if (outcome === "succeeded") {
@@ -32,12 +33,12 @@ export function verdictWords(verdict: Verdict, steps: Pick<Steps, "length" | "na
   const led = deniedAt >= 0 && (outcome !== "failed" || verdict.openBecause === "denied before failure");
   if (reason !== "") parts.push({ text: led && outcome === "failed" ? `${reason},` : reason, tone: "plain" });
   if (outcome !== "failed" && failedAt >= 0)
-    parts.push({ text: `step ${failedAt} failed`, tone: "plain", step: failedAt });
+    parts.push({ text: `step ${stepNumber(failedAt)} failed`, tone: "plain", step: failedAt });
   if (deniedAt >= 0) {
     parts.push({ text: outcome === "failed" && led ? "after" : "·", tone: "joint" });
     const what = named(deniedAt);
     parts.push({
-      text: `a denied ${what === "" ? "request" : what} at step ${deniedAt}`,
+      text: `a denied ${what === "" ? "request" : what} at step ${stepNumber(deniedAt)}`,
       tone: "denied",
       step: deniedAt,
     });
