@@ -45,7 +45,10 @@ def fail(recorders: RecorderServer, store: Path, name: str, number: int, error: 
     if came.said("sealed"):
         judge(store, came)
         clear(store)
-        return "stale" if came.said("stale") else "unharmed"
+        if not came.said("stale"):
+            return "unharmed"
+        assert layout.PROGRESS in came.trace[struck]  # how often that is written is a matter of time
+        return "stale"
     refused(store, came, os.strerror(getattr(errno, error)))
     after = [line for line in came.trace[struck + 1 :] if re.match("write|fdatasync|fsync|link|rename", line)]
     assert not [line for line in after if layout.TAIL in line or "sync" in line[:9]], "something was tried again"
@@ -71,7 +74,6 @@ def test_every_failing_system_call_is_one_clear_error(
             places = random.Random(shape).sample(places, min(len(places), 40))
         came = [(name, fail(recorders, quick / "failed", name, number, error, shape)) for name, number in places]
         assert {ended for name, ended in came if name in ("fdatasync", "fsync", "link", "mkdir")} <= {"refused"}
-        assert [name for name, ended in came if ended == "stale"].count("write") <= len(Shape.of(shape).shown)
         if shape == 0:
             assert [ended for _, ended in came].count("refused") > (110 if soak.long else 50)
 

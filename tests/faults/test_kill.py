@@ -26,6 +26,7 @@ from worldline.store.catalog import entries
 from worldline.store.recording import Recording
 from worldline.store.verify import verify
 
+NOT_RECORDING = ("readv", "exit_group", "set_robust_list")  # how a process begins, reads what it shall do, and ends
 CHANGING = "write,fdatasync,fsync,link,rename,openat,mkdir,unlink,fchmod"
 
 
@@ -58,7 +59,7 @@ def test_killed_at_every_system_call(recorders: RecorderServer, quick: Path, soa
         whole = recorders.record(quick / "whole", ["-e", f"trace={met}"], shape=shape)
         assert whole.said("sealed") and judge(quick / "whole", whole) == "sealed:complete"
         clear(quick / "whole")
-        places = [place for place in calls_in(whole.trace) if place[0] not in ("readv", "exit_group")]  # not recording
+        places = [place for place in calls_in(whole.trace) if place[0] not in NOT_RECORDING]
         if shape > 0:
             places = random.Random(shape).sample(places, min(len(places), 40))
         states = [die(recorders, quick / "killed", *place, shape=shape) for place in places]

@@ -5,6 +5,7 @@
  * alone would do; this is the third: scripts, handlers, frames, forms' targets and every address that is no `data:`
  * picture are taken out of the parsed, inert document before it is written out again.
  */
+import { ADDRESSES } from "../addresses";
 
 export interface SafeDocument {
   html: string;
@@ -50,36 +51,6 @@ const DROPPED = new Set([
   "set",
 ]);
 const PICTURES = new Set(["src", "href", "xlink:href", "poster"]);
-const ADDRESSES = new Set([
-  "src",
-  "srcset",
-  "imagesrcset",
-  "href",
-  "xlink:href",
-  "action",
-  "formaction",
-  "background",
-  "ping",
-  "poster",
-  "data",
-  "cite",
-  "longdesc",
-  "manifest",
-  "codebase",
-  "classid",
-  "profile",
-  "usemap",
-  "srcdoc",
-  "target",
-  "http-equiv",
-  "nonce",
-  "attributionsrc",
-  "is",
-  "autofocus",
-  "autoplay",
-  "popover",
-  "popovertarget",
-]);
 /** An inline picture: pixels, or a vector picture that an <img> shows without running anything. */
 const INLINE = /^data:image\/(?:png|jpeg|gif|webp|svg\+xml)[;,]/i;
 

@@ -7,6 +7,7 @@
  */
 import { isObject } from "../../../core/fields";
 import { quietStyles } from "../dom/document";
+import { ADDRESSES } from "../addresses";
 
 export interface RrwebEvent {
   type: number;
@@ -30,26 +31,6 @@ const DROPPED = new Set([
   "frameset",
   "portal",
   "fencedframe",
-]);
-/** Attributes of addresses that a frame without scripts might still follow, and those that would start something. */
-const ADDRESSES = new Set([
-  "src",
-  "srcset",
-  "imagesrcset",
-  "href",
-  "xlink:href",
-  "action",
-  "formaction",
-  "background",
-  "ping",
-  "poster",
-  "data",
-  "srcdoc",
-  "manifest",
-  "rr_src",
-  "http-equiv",
-  "autofocus",
-  "target",
 ]);
 const MASK = "masked";
 

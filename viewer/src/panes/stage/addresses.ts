@@ -1,0 +1,35 @@
+/**
+ * Attributes of a recorded page that lead somewhere, or start something: a frame without scripts might still follow them.
+ * None of them stands in what is shown, but for pictures that come with their bytes.
+ */
+export const ADDRESSES: ReadonlySet<string> = new Set([
+  "src",
+  "srcset",
+  "imagesrcset",
+  "href",
+  "xlink:href",
+  "action",
+  "formaction",
+  "background",
+  "ping",
+  "poster",
+  "data",
+  "cite",
+  "longdesc",
+  "manifest",
+  "codebase",
+  "classid",
+  "profile",
+  "usemap",
+  "srcdoc",
+  "target",
+  "http-equiv",
+  "nonce",
+  "attributionsrc",
+  "is",
+  "autofocus",
+  "autoplay",
+  "popover",
+  "popovertarget",
+  "rr_src",
+]);
