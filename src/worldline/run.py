@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from worldline.analysis.difference import RunDiff, compare
 from worldline.analysis.stats import PassRates, pass_rates
 from worldline.engine import replay as replays
 from worldline.engine.cassette import Cassette
@@ -194,6 +195,14 @@ class Run:
             None if graded is None else lambda recording, result: graded(Run(recording), result),
         )
         return fork_report(results, point)
+
+    def diff(self, other: Run) -> RunDiff:
+        """Compare it with another run: their steps aligned, the first divergence, what differs in each step.
+
+        Ids, dates and times taken are named (`volatile`) and do not count. Two independent runs get a difference, never
+        a cause. Raises `LineageBroken`, or what reading a recording raises.
+        """
+        return compare(self.recording, other.recording)
 
 
 def fork_report(results: list[BranchResult], point: ForkPoint, workspace: Path | None = None) -> ForkReport:

@@ -16,7 +16,7 @@ import pytest
 
 from tests.conftest import require
 from tests.faults.judged import clear, judge
-from tests.faults.recorder_process import Recorded, RecorderServer, Shape
+from tests.faults.recorder_process import Recorded, RecorderServer
 from tests.faults.test_kill import calls_in
 from tests.soak import Soak
 from worldline.errors import LogBroken

@@ -123,8 +123,8 @@ MUTANTS = (
         promise=7,
         breaks="A catalogue is read whose check sum does not fit.",
         file="store/listed.py",
-        old="    if head != _FORMAT + ",
-        new="    if head == _FORMAT + ",
+        old="    if head != begin + ",
+        new="    if head == begin + ",
         tests=(f"{LISTED}test_a_second_list_opens_no_run_and_is_the_same",),
     ),
     Mutant(

@@ -34,6 +34,7 @@ VERBS = {
     "replay": "Replay a run from its record; nothing goes out.",
     "fork": "Fork a run at a step: serve what came before, change one thing, go on live.",
     "resume": "Go on where a run broke off: serve what it has done, then go on live.",
+    "diff": "Compare two runs: where they part first, and what differs in each step.",
     "tree": "Show where a run comes from, and what left it.",
     "reconcile": "Seal what dead writers left; name what is damaged or in doubt.",
     "expire": "Remove contents whose declared retention is over; shows them first.",

@@ -72,6 +72,14 @@ def verdict(state: str, text: str, *, err: bool = False) -> None:
     click.echo(f"{click.style(mark, fg=colour)} {_printable(text)}", err=err)
 
 
+def changed(sign: str, text: str, *, indent: str = "  ") -> None:
+    """A line of a comparison: `-` what one run has, `+` what the other has; a terminal ends it at its own width."""
+    text = _printable(f"{indent}{sign} {text}")
+    room = _terminal_width(sys.stdout)
+    text = text if room is None else shorten(text, room, keep_spaces=True)
+    click.echo(click.style(text, fg="red" if sign == "-" else "green"))
+
+
 def emit_json(value: Any) -> None:
     """Print a result as JSON, for programs: the only thing that a verb with --json writes to stdout."""
     try:

@@ -95,8 +95,9 @@ function Badges({ steps, i }: { steps: Steps; i: number }): JSX.Element {
       ) : null}
       {retries > 0 ? (
         <span class="pill is-warn" title={plural(retries, "retry", "retries")}>
-          <Icon name="retry" label="retries" />
+          <Icon name="retry" />
           {retries}
+          <span class="unseen">{retries === 1 ? " retry" : " retries"}</span>
         </span>
       ) : null}
     </span>
