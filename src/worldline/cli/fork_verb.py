@@ -13,7 +13,7 @@ import msgspec
 
 from worldline.cli import render
 from worldline.cli.hints import name_of
-from worldline.cli.options import json_option, recording_of, run_argument, store_option
+from worldline.cli.options import command_argument, json_option, policy_option, recording_of, run_argument, store_option
 from worldline.engine.plan import Plan, fork_point, plan_of, read_plan, read_prompt
 from worldline.errors import UsageError
 from worldline.model.ids import short
@@ -55,11 +55,7 @@ Examples:
 )
 @click.option("-n", "replicas", type=click.IntRange(1, MOST_REPLICAS), help="How many branches.  [default: 1]")
 @click.option("--verifier", metavar="WHO", help="Grade each: exit-code, outcome, or FILE.py:FUNCTION.")
-@click.option(
-    "--policy",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Rules about tools with effects.  [default: worldline.toml, where it has some]",
-)
+@policy_option
 @click.option("--allow-repeat", is_flag=True, help="Let effects happen again whose declared key happened before.")
 @click.option(
     "--tools",
@@ -76,7 +72,7 @@ Examples:
 )
 @json_option
 @store_option
-@click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True, metavar="-- CMD...")
+@command_argument
 def command(
     run: str,
     at: str | None,

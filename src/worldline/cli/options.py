@@ -24,7 +24,13 @@ store_option = click.option(
     envvar="WORLDLINE_STORE",
     help="Where runs are looked up by id.  [default: .worldline/runs of this folder or one above]",
 )
+policy_option = click.option(
+    "--policy",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Rules about tools with effects.  [default: worldline.toml, where it has some]",
+)
 run_argument = click.argument("run")
+command_argument = click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True, metavar="-- CMD...")
 
 
 def recording_of(run: str, store: Path | None) -> Recording:

@@ -12,7 +12,7 @@ import click
 
 from worldline.cli import render
 from worldline.cli.hints import next_commands, nothing_crossed
-from worldline.cli.options import json_option, store_option
+from worldline.cli.options import command_argument, json_option, store_option
 from worldline.engine.spec import Spec, read_spec
 from worldline.engine.steps import steps
 from worldline.errors import UsageError, WorldlineError
@@ -75,7 +75,7 @@ Examples:
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The proxy's port.  [default: a free one]")
 @json_option
 @store_option
-@click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True, metavar="-- CMD...")
+@command_argument
 def command(
     out: Path | None,
     task: str | None,

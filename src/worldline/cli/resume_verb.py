@@ -9,7 +9,7 @@ import click
 
 from worldline.cli import render
 from worldline.cli.fork_verb import drive_command
-from worldline.cli.options import json_option, recording_of, run_argument, store_option
+from worldline.cli.options import command_argument, json_option, policy_option, recording_of, run_argument, store_option
 from worldline.engine.account import account
 from worldline.engine.plan import resume_point
 from worldline.errors import UsageError, WorldlineError, WriterConflict
@@ -29,11 +29,7 @@ Examples:
   worldline resume 7f3a --policy worldline.toml --json -- python agent.py"""
 )
 @run_argument
-@click.option(
-    "--policy",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Rules about tools with effects.  [default: worldline.toml, where it has some]",
-)
+@policy_option
 @click.option(
     "--tools",
     type=click.Choice(["refuse", "run"]),
@@ -43,7 +39,7 @@ Examples:
 )
 @json_option
 @store_option
-@click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True, metavar="-- CMD...")
+@command_argument
 def command(
     run: str, policy: Path | None, tools: str, as_json: bool, store: Path | None, command: tuple[str, ...]
 ) -> int:

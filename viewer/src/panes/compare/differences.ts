@@ -2,6 +2,7 @@
 import { diffLines, diffWordsWithSpace } from "diff";
 import microdiff, { type Difference } from "microdiff";
 import { type Rule, volatileBy } from "../../core/volatile";
+import { isBox, pathOf } from "../../state/paths";
 
 export interface ValueChange {
   path: string;
@@ -92,24 +93,6 @@ function unpacked(value: unknown): unknown {
   }
 }
 
-function isBox(value: unknown): value is Record<string, unknown> | unknown[] {
-  return typeof value === "object" && value !== null;
-}
-
 function same(a: unknown, b: unknown): boolean {
   return a === b || (typeof a === typeof b && JSON.stringify(a) === JSON.stringify(b));
-}
-
-function pathOf(path: readonly (string | number)[]): string {
-  return path
-    .map((part, n) =>
-      typeof part === "number"
-        ? `[${part}]`
-        : /^[\w-]+$/.test(part)
-          ? n === 0
-            ? part
-            : `.${part}`
-          : `[${JSON.stringify(part)}]`,
-    )
-    .join("");
 }

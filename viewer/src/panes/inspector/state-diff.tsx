@@ -11,6 +11,7 @@ import { pretty } from "./json-text";
 import { JsonView } from "./json-view";
 import { Heading } from "./masked";
 import { stepNumber } from "../../state/numbers";
+import { isBox, pathOf } from "../../state/paths";
 
 /** Changes that are drawn at once. */
 const PAGE = 60;
@@ -168,22 +169,4 @@ function TextDiff({ was, is }: { was: string; is: string }): JSX.Element {
 function short(value: unknown): string {
   const text = typeof value === "string" ? value : pretty(value).replace(/\n\s*/g, " ");
   return text.length > 200 ? `${text.slice(0, 199)}…` : text;
-}
-
-function isBox(value: unknown): value is Record<string, unknown> | unknown[] {
-  return typeof value === "object" && value !== null;
-}
-
-function pathOf(path: readonly (string | number)[]): string {
-  return path
-    .map((part, n) =>
-      typeof part === "number"
-        ? `[${part}]`
-        : /^[\w-]+$/.test(part)
-          ? n === 0
-            ? part
-            : `.${part}`
-          : `[${JSON.stringify(part)}]`,
-    )
-    .join("");
 }
