@@ -28,9 +28,7 @@ class Panel:
         self.origin = origin
         self.asked: list[str] = []
         self.said: list[str] = []
-        # Patterns of console lines that a test expects. A page outlives the server that its test ends; that it may ask
-        # no other one is judged apart.
-        self.allowed = ["ERR_CONNECTION_REFUSED"] if origin is not None else []
+        self.allowed: list[str] = []  # patterns of console lines that a test expects
         context.add_init_script(WATCH)
         self.page: Page = context.new_page()
         self.page.set_default_timeout(SOON_MS)

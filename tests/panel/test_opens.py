@@ -106,9 +106,9 @@ def test_lanes_of_sub_agents_are_told_apart(panel: Panel, bundle: Bundles) -> No
 
 def test_a_long_silence_is_folded_and_opens_on_a_click(panel: Panel, bundle: Bundles) -> None:
     panel.open(page_file, bundle("gaps"))
-    gaps = panel.page.get_by_role("button", name=re.compile("idle, (open|fold)"))
-    folded = gaps.filter(has_text="").all()
-    assert len(folded) == 3
+    # The third silence falls into a model's answer, as a rule: then somebody was at work, and it is no gap.
+    for silence in ("40 s", "11 h 00 m"):
+        expect(panel.page.get_by_role("button", name=f"{silence} idle, open")).to_have_count(1)
     longest = panel.page.get_by_role("button", name=re.compile(r"11.* idle, open"))
     longest.focus()
     panel.press("Enter")
@@ -131,3 +131,5 @@ def test_a_link_leads_back_to_the_very_place(panels: Opener, bundle: Bundles) ->
         expect(second.inspector.get_by_role("tab", name=re.compile("^Console"))).to_have_attribute(
             "aria-selected", "true"
         )
+        for panel in (first, second):  # left before their server ends
+            panel.page.goto("about:blank")
