@@ -115,6 +115,22 @@ def test_a_failed_sync_fails_everybody_who_waited_for_it(tmp_path: Path, monkeyp
     writer.close()
 
 
+def test_beside_a_log_that_failed_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Contents stand beside the log: once it has failed, none is tried on that disk any more."""
+    writer = writer_of(tmp_path)
+
+    def sync(descriptor: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(layout, "sync", sync)
+    with pytest.raises(LogBroken) as first:
+        writer.append("marker", "step", "main", {}, b"{}", durable=True)
+    with pytest.raises(LogBroken) as again, writer.fatal():
+        pytest.fail("a dead log let a write in")
+    assert again.value is first.value
+    writer.close()
+
+
 LIMITED = """
 import resource, sys
 from pathlib import Path

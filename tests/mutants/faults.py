@@ -195,4 +195,13 @@ MUTANTS = (
             "tests/faults/test_clocks.py::test_the_newest_attempt_is_the_last_that_was_begun_whatever_the_wall_clock_says",
         ),
     ),
+    Mutant(
+        "written-beside-a-dead-log",
+        promise=3,
+        breaks="A content is put on a disk that failed, beside a log that takes no row any more.",
+        file="store/log.py",
+        old="        if self._writer.failure is not None:\n            raise self._writer.failure\n",
+        new="        return None\n",
+        tests=("tests/faults/test_disk_fails.py::test_beside_a_log_that_failed_nothing_is_written",),
+    ),
 )

@@ -91,8 +91,8 @@ class BlobStore:
         digest, size = naming(tier, self.tier_key() if tier == layout.RESTRICTED else None), 0
         temporary = folder / f".{os.getpid()}-{id(parts):x}.tmp"
         temporary.unlink(missing_ok=True)
-        descriptor = layout.create(temporary)
         try:
+            descriptor = layout.create(temporary)
             try:
                 for part in parts:
                     digest.update(part)

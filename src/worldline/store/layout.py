@@ -82,7 +82,11 @@ def create_for_writing(path: Path) -> int:
 
 def _owners(descriptor: int) -> int:
     """`descriptor`, its file now its owner's to read and write, whatever the umask took."""
-    os.fchmod(descriptor, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)
+    except BaseException:
+        os.close(descriptor)
+        raise
     return descriptor
 
 

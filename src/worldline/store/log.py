@@ -233,7 +233,10 @@ class LogWriter:
         raise self.failure from error
 
     def fatal(self) -> _Fatal:
-        """A context in which any OSError kills the writer and comes out as `LogBroken`: its contents' files, too."""
+        """A context in which any OSError kills the writer and comes out as `LogBroken`: its contents' files, too.
+
+        A writer that is dead lets nobody in, so that nothing more is tried on a disk that failed.
+        """
         return _Fatal(self)
 
 
@@ -244,7 +247,8 @@ class _Fatal:
         self._writer = writer
 
     def __enter__(self) -> None:
-        return None
+        if self._writer.failure is not None:
+            raise self._writer.failure
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError):
