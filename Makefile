@@ -10,7 +10,7 @@ MUTANTS ?=
 LOCK := $(UV) pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-header --quiet --upgrade
 
-.PHONY: demo test soak mutants fuzz check lint format docs bench bench-panel viewer panel lock clean
+.PHONY: demo test soak mutants fuzz check lint format docs bench bench-attribution bench-panel bench-substrates peers viewer panel lock clean
 
 demo: .venv/ready   ## a minute's tour: record, replay, fork
 	@$(BIN)/python examples/demo.py
@@ -41,8 +41,16 @@ docs: .venv/ready   ## regenerate the generated pages
 bench: .venv-bench/ready ## the figures of the documentation, measured here (BENCH=--quick, --only NAME, --write ...)
 	@.venv-bench/bin/python -m benchmarks $(BENCH)
 
+bench-attribution: .venv/ready ## planted faults of known truth: how often they are found (BENCH="--full --write")
+	@$(if $(wildcard .venv-peers/ready),.venv-peers/bin,$(BIN))/python -m benchmarks.attribution $(BENCH)
+
+peers: .venv-peers/ready ## the packages that bench-attribution compares with, once (PYTHON=python3.12 or newer)
+
 bench-panel: .venv/ready ## the panel against its budgets, in Chromium (BENCH=--quick, --write)
 	@$(BIN)/python -m benchmarks.panel $(BENCH)
+
+bench-substrates: .venv/ready ## snapshots and forks of 20,000 files and of 100 MB of memory (BENCH=--quick, --write)
+	@$(BIN)/python -m benchmarks.substrates $(BENCH)
 
 viewer: viewer/node_modules/ready ## build the panel's page anew (needs node)
 	@npm --prefix viewer run --silent build
@@ -59,9 +67,10 @@ lock:               ## resolve the lock files anew (needs uv)
 	@$(LOCK) --constraints requirements/dev.txt --output-file requirements/core.txt
 	@$(LOCK) --constraints requirements/dev.txt --group bench --output-file requirements/bench.txt
 	@$(LOCK) --constraints requirements/dev.txt --group fuzz --output-file requirements/fuzz.txt
+	@$(subst 3.11,3.12,$(LOCK)) --group peers --output-file requirements/peers.txt
 
 clean:              ## remove what these targets made
-	@rm -rf viewer/node_modules .venv .venv-bench .venv-fuzz .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+	@rm -rf viewer/node_modules .venv .venv-bench .venv-fuzz .venv-peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --require-hashes: only the bytes that were locked. The project itself is linked in (editable), built by the locked back end.
@@ -86,6 +95,12 @@ clean:              ## remove what these targets made
 		--no-build-isolation --editable .
 	@.venv-$*/bin/python -m checks.licences requirements/$*.txt
 	@touch $@
+
+.venv-peers/ready: | python-3.12
+.PHONY: python-3.12
+python-3.12:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 12))' || \
+		{ echo "make: tracefork needs Python 3.12: say PYTHON=/path/to/python3.12" >&2; exit 1; }
 
 viewer/node_modules/ready: viewer/package-lock.json
 	@command -v npm >/dev/null || { echo "make: npm not found: install node 20.19 or newer" >&2; exit 1; }

@@ -19,8 +19,10 @@ ALLOWED = frozenset(
         "Apache-2.0",
         "BSD-2-Clause",
         "BSD-3-Clause",
+        "CC0-1.0",
         "ISC",
         "MIT",
+        "MIT-0",
         "MIT-CMU",
         "MPL-2.0",
         "PSF-2.0",
@@ -46,10 +48,10 @@ IN_OTHER_WORDS = {
 }
 """How older metadata names the same licences."""
 
-ELSEWHERE_ONLY = {"colorama": "BSD-3-Clause", "httpx2-jsfetch": "BSD-3-Clause"}
+ELSEWHERE_ONLY = {"colorama": "BSD-3-Clause", "httpx2-jsfetch": "BSD-3-Clause", "pywin32": "PSF-2.0"}
 """Packages that the lock holds for other platforms: not installed here, their licence as they state it."""
 
-UNSTATED = {"atheris": "Apache-2.0"}
+UNSTATED = {"atheris": "Apache-2.0", "cedarpy": "Apache-2.0"}
 """Packages whose metadata names no licence: that of the text that they carry."""
 
 

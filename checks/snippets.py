@@ -82,7 +82,7 @@ def run(name: str, page: str) -> int:
             Path(snippet.file).write_text(snippet.text, encoding="utf-8")
         elif snippet.language == "python":
             # Blank lines before it make a traceback's line numbers those of the page.
-            exec(compile("\n" * (snippet.line - 1) + snippet.text, name, "exec"), namespace)
+            exec(compile("\n" * (snippet.line - 1) + snippet.text, name, "exec", dont_inherit=True), namespace)
         else:
             run_shell(name, snippet)
     return len(todo)

@@ -17,8 +17,13 @@ ALLOWED: dict[str, frozenset[str]] = {
     "errors": frozenset(),
     "engine/pictures": frozenset({"PIL"}),
     "cli": frozenset({"msgspec", "click"}),
+    "seams/bridges/graph_values": frozenset({"langchain_core", "langgraph", "pydantic"}),
+    "seams/bridges/langchain": frozenset({"msgspec", "langchain_core", "pydantic_core"}),
+    "seams/bridges/langgraph": frozenset({"langchain_core", "langgraph"}),
+    "seams/bridges/pydantic_ai": frozenset({"msgspec", "pydantic", "pydantic_ai", "pydantic_core"}),
     "seams/wire": frozenset({"msgspec", "h11"}),
     "seams/wire/transport": frozenset({"msgspec", "httpx", "httpx2"}),
+    "policy/cedar": frozenset({"msgspec", "cedarpy"}),
     "testing": frozenset({"msgspec", "h11", "pytest"}),
 }
 """Third parties by the path in the package; the longest matching path decides."""

@@ -1,4 +1,4 @@
-"""The demo: a support agent fails at its task; the run is recorded, verified, replayed, shown, and forked.
+"""The demo: a support agent fails at its task; the run is recorded, verified, replayed, shown, forked, and explained.
 
     python examples/demo.py
 
@@ -22,13 +22,14 @@ from worldline.testing.provider import Provider
 HERE = Path(__file__).parent
 AGENT = HERE / "support_agent.py"
 SHOP, COPY = Path(".worldline") / "demo-shop", Path(".worldline") / "demo-shop-copy"
+NEW, REPORT = Path(".worldline") / "demo-shop-new", Path(".worldline") / "demo-report.html"
 POLICY = HERE / "sandbox.toml"
 FAKE_KEY = "sk-demo-" + "0123456789" * 2  # no key of anybody; it shows that keys stay out of the record
 
 
 def main() -> int:
     """Run the acts in order; 0 when each ended as it should."""
-    for shop in (SHOP, COPY):
+    for shop in (SHOP, COPY, NEW):
         shutil.rmtree(shop, ignore_errors=True)
     environment = {
         **os.environ,
@@ -61,13 +62,25 @@ def main() -> int:
         branch = environment | bases | keys | {"SUPPORT_SHOP": str(COPY)}
         forked = worldline(["fork", "latest", *change, "--", *agent], branch)
         line(f"the provider answered {len(provider.requests)} requests; refunds paid again: {ledger() - paid}")
+    title("6. Attribute: which step caused it? The run is taken up again many times, at different steps")
+    with Provider(script) as provider:
+        bases = {"OPENAI_BASE_URL": provider.openai_url, "ANTHROPIC_BASE_URL": provider.anthropic_url}
+        there = {"PYTHONPATH": str(HERE), "SUPPORT_SHOP": str(NEW)}  # a shop of its own for each, as on its first day
+        study = ["attribute", failed(environment), "--verifier", "outcome", "--agent", "support_agent:again"]
+        sandbox = ["--policy", os.path.relpath(POLICY), "--allow-repeat", "--copy", "SUPPORT_SHOP"]
+        explained = worldline([*study, *sandbox], environment | bases | keys | there)
+        line(f"the provider answered {len(provider.requests)} requests; refunds paid again: {ledger() - paid}")
+    REPORT.unlink(missing_ok=True)
+    reported = worldline(["report", "latest", "-o", str(REPORT)], environment)
     title("Next")
     line("The run failed as it should: the agent pays the whole order back, although one lamp was fine (step 3).")
+    line(f"{REPORT!s:<40}the same as a page: open it in your browser")
     line(f". {os.path.relpath(Path(sys.executable).parent / 'activate')}")
     line("worldline tree latest                   the run, its branch, and what they share")
     line("worldline view                          both runs in your browser: open one, compare them")
     line("worldline record -- python agent.py     your own agent, unchanged")
-    good = (recorded, verified, replayed, shown, forked) == (1, 0, 0, 0, 0) and ledger() == paid
+    good = (recorded, verified, replayed, shown, forked, explained, reported) == (1, 0, 0, 0, 0, 0, 0)
+    good = good and ledger() == paid
     return 0 if good else 1
 
 
@@ -77,6 +90,13 @@ def worldline(arguments: list[str], environment: dict[str, str]) -> int:
     line(f"$ worldline {shown}")
     command = [sys.executable, "-m", "worldline", *arguments]
     return subprocess.run(command, env=environment, check=False).returncode
+
+
+def failed(environment: dict[str, str]) -> str:
+    """The last characters of the newest run that failed: the one that was recorded first here."""
+    command = [sys.executable, "-m", "worldline", "list", "--json"]
+    listed = json.loads(subprocess.run(command, env=environment, check=True, capture_output=True).stdout)
+    return str(next(run["run"] for run in listed if run["outcome"] == "failed"))[-4:]
 
 
 def ledger() -> int:

@@ -137,5 +137,11 @@ def main(task: str) -> int:
     return 0 if verdict["passed"] else 1
 
 
+def again() -> None:
+    """The task once more in this process: `worldline attribute --agent support_agent:again` loads the SDKs once."""
+    shop.moved(Path(os.environ.get("SUPPORT_SHOP", "shop")))
+    sys.exit(main("refund #812"))
+
+
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "refund #812"))

@@ -44,6 +44,10 @@ class Shop:
     def __init__(self, directory: Path) -> None:
         self._file = directory / "shop.json"
 
+    def moved(self, directory: Path) -> None:
+        """The books are in another directory from now on."""
+        self._file = directory / "shop.json"
+
     def order(self, number: int) -> dict[str, Any]:
         """The order, or an error for a number nobody knows."""
         found: dict[str, Any] = self._books()["orders"].get(str(number), {"error": f"no order {number}"})

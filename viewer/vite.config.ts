@@ -4,7 +4,15 @@
  */
 import { defineConfig } from "vite";
 
+/** Parts bring no styles and no modules of their own along, so what would load these ahead of them has nothing to do. */
+const nothingAhead = {
+  name: "nothing-ahead",
+  enforce: "pre" as const,
+  load: (id: string) => (id.includes("vite/preload-helper") ? "export const __vitePreload = (load) => load();" : null),
+};
+
 export default defineConfig({
+  plugins: [nothingAhead],
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   // Where modules are requested from in the page has no meaning in one file, and no polyfill is needed for it.
   build: {

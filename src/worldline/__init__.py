@@ -25,12 +25,16 @@ _HOMES = {
     "ActiveRun": "worldline.seams.active",
     "Answer": "worldline.seams.permission",
     "Bounds": "worldline.engine.spec",
+    "Budget": "worldline.analysis.attribution.asking",
     "RecordingSpec": "worldline.engine.spec",
     "ReplayReport": "worldline.engine.replay",
     "Run": "worldline.run",
     "Step": "worldline.engine.steps",
+    "Upcasters": "worldline.engine.agent_state",
     "WorldlineError": "worldline.errors",
+    "ab": "worldline.study.comparing",
     "ask": "worldline.seams.api",
+    "attribute": "worldline.study.attributing",
     "current": "worldline.seams.active",
     "lane": "worldline.seams.api",
     "now": "worldline.seams.api",
@@ -39,23 +43,29 @@ _HOMES = {
     "outcome": "worldline.seams.api",
     "permission": "worldline.seams.api",
     "record": "worldline.seams.api",
+    "repair": "worldline.study.repairing",
     "rng": "worldline.seams.api",
     "step": "worldline.seams.api",
     "tool": "worldline.seams.api",
     "uuid": "worldline.seams.api",
+    "wrap": "worldline.seams.bridges.clients",
 }
 
 __all__ = [
     "ActiveRun",
     "Answer",
     "Bounds",
+    "Budget",
     "RecordingSpec",
     "ReplayReport",
     "Run",
     "Step",
+    "Upcasters",
     "WorldlineError",
     "__version__",
+    "ab",
     "ask",
+    "attribute",
     "current",
     "lane",
     "now",
@@ -64,13 +74,17 @@ __all__ = [
     "outcome",
     "permission",
     "record",
+    "repair",
     "rng",
     "step",
     "tool",
     "uuid",
+    "wrap",
 ]
 
 if TYPE_CHECKING:
+    from worldline.analysis.attribution.asking import Budget
+    from worldline.engine.agent_state import Upcasters
     from worldline.engine.replay import ReplayReport
     from worldline.engine.spec import Bounds, RecordingSpec
     from worldline.engine.steps import Step
@@ -78,6 +92,10 @@ if TYPE_CHECKING:
     from worldline.run import Run, open  # noqa: A004 - the public verb, `worldline.open`
     from worldline.seams.active import ActiveRun, current
     from worldline.seams.api import ask, lane, now, observe, outcome, permission, record, rng, step, tool, uuid
+    from worldline.seams.bridges.clients import wrap
+    from worldline.study.attributing import attribute
+    from worldline.study.comparing import ab
+    from worldline.study.repairing import repair
 
 
 def __getattr__(name: str) -> Any:

@@ -19,6 +19,7 @@ WorldlineError                      4   anything of ours
 |  `- SecretFound                   4   policy `stop` met a registered secret
 |- ReadError                        1   the record could not be read as asked
 |  |- Damaged                       1   bytes are not what was written, with file and offset
+|  |  `- Corrupt                    1   a part of a snapshot is gone, or not what its digest says
 |  |- ProofFailed                   1   a proof does not prove what it says
 |  |- NothingRemoved                1   no rule found anything to take out
 |  |- Unsealed                      3   only what is sealed can be proven or signed
@@ -35,7 +36,22 @@ WorldlineError                      4   anything of ours
 |     `- VerifierIsWriter           3   who wrote a recording cannot verify its replay
 |- AlreadyAnswered                  3   a request for permission that waits for no answer any more
 |- EffectRefused                    3   a tool with effects was not run on a live branch; the agent sees it as its error
-|  `- OutcomeUnknown                3   whether the effect happened before is not known
+|  |- OutcomeUnknown                3   whether the effect happened before is not known
+|  `- PolicyFailed                  3   a rule about it could not be evaluated
+|- SubstrateError                   4   an environment could not be kept, branched or restored
+|  |- Unavailable                   3   this substrate cannot be had here, with why
+|  |- Busy                          3   processes hold the environment, with pids and open files
+|  |- NotQuiescent                  3   threads, sockets or loops run that a snapshot would tear
+|  |- Unsupported                   3   the environment has something that the substrate cannot keep
+|  |- DepthExceeded                 3   more snapshots on one another than the substrate takes
+|  |- StaleBase                     3   what a snapshot stands on changed, or is gone
+|  |- EnvironmentFailed             4   an environment's own code raised an exception
+|  |- SeqMismatch                   4   the two halves of a checkpoint are of different rows
+|  |- ReseedFailed                  4   a branch would share its chance with a twin; its gate stays shut
+|  |- ResourceExhausted             4   disk, memory, files or processes ran out; nothing was published
+|  `- StateRefused                  4   the environment is not in the state for that
+|- NoVerdict                        4   a verifier raised, hung, or gave no score: it judged nothing
+|- Cancelled                        4   a batch of rollouts was cancelled before it was through
 |- JoinError                        4   the run named by WORLDLINE_URL could not be reached or refused
 `- NoRunInContext                   4   several runs are open and the caller is in none of them
 """
@@ -143,6 +159,10 @@ class Damaged(ReadError):
     """Bytes of the record are not what was written. `facts` has `file`, `offset` and the last good `seq`."""
 
 
+class Corrupt(Damaged):
+    """A content or folder of a snapshot is gone, or not what its digest says. `facts` has `digest` and `path`."""
+
+
 class ProofFailed(ReadError):
     """A proof does not lead from its row or prefix to the sealed root, or to the fingerprint that was asked for."""
 
@@ -232,6 +252,78 @@ class EffectRefused(WorldlineError):
 
 class OutcomeUnknown(EffectRefused):
     """A call that had started when the record broke off: whether its effect happened, nobody knows."""
+
+
+class PolicyFailed(EffectRefused):
+    """A rule of the policy could not be evaluated for this call: who cannot tell whether it may, refuses."""
+
+
+class SubstrateError(WorldlineError):
+    """An environment could not be kept, branched or restored."""
+
+
+class Unavailable(SubstrateError):
+    """The substrate cannot be had here. `facts` has `substrate` and `why`."""
+
+    exit_code = 3
+
+
+class Busy(SubstrateError):
+    """Processes hold the environment. `facts` has `pids` and `fds`, paths of open files and working directories."""
+
+    exit_code = 3
+
+
+class NotQuiescent(SubstrateError):
+    """Something runs in the environment that a snapshot would tear. `facts["threads"]` names what."""
+
+    exit_code = 3
+
+
+class Unsupported(SubstrateError):
+    """The environment has, or was asked for, what the substrate cannot do. `facts["resource"]` names it."""
+
+    exit_code = 3
+
+
+class DepthExceeded(SubstrateError):
+    """More snapshots on one another than the substrate takes: flatten one. `facts` has `depth` and `limit`."""
+
+    exit_code = 3
+
+
+class StaleBase(SubstrateError):
+    """What a snapshot stands on changed or is gone. `facts` has `ref`."""
+
+    exit_code = 3
+
+
+class EnvironmentFailed(SubstrateError):
+    """An environment's own code raised an exception. `facts` has `raised`, and `where`: its traceback."""
+
+
+class SeqMismatch(SubstrateError):
+    """The halves of a checkpoint are of different rows. `facts` has `environment` and `agent`, their seqs."""
+
+
+class ReseedFailed(SubstrateError):
+    """What a branch would share with its twins could not be drawn anew. Its gate stays shut."""
+
+
+class ResourceExhausted(SubstrateError):
+    """The disk, memory, open files or processes ran out. Nothing was published. `facts["resource"]` says which."""
+
+
+class StateRefused(SubstrateError):
+    """The environment is not in the state for what was asked. `facts` has `state` and `asked`."""
+
+
+class NoVerdict(WorldlineError):
+    """A verifier judged nothing: it raised, gave no score from 0 to 1, or said nothing in its time."""
+
+
+class Cancelled(WorldlineError):
+    """A batch of rollouts was cancelled while it ran: what had not ended has no result."""
 
 
 class JoinError(WorldlineError):

@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import chdir, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from worldline.model import values
 from worldline.model.events import Event
 from worldline.policy.rules import rules_here
 from worldline.seams.active import ActiveRun, entered
-from worldline.seams.branch import BranchResult, BranchSession, degraded, replicate
+from worldline.seams.branch import BranchResult, BranchSession, replicate, substrate
 from worldline.seams.session import ReplaySession
 from worldline.store.catalog import default_store, find
 from worldline.store.reconcile import refuse_doubt
@@ -181,7 +182,7 @@ class Run:
         `at` is a step of `steps`, `step:9` or `seq:88`. `plan` may have `set`, `edit`, `prompt`, `prompt_role`, `seed`,
         `tools` and `allow_repeat` (`engine.plan.Plan`). `n` branches run one after the other; `verifier` grades each
         (`outcome`, or a function from its `Run` to a float in [0, 1]). `policy` decides about tools with effects: a
-        TOML file, or the working directory's `worldline.toml`. Raises `UnknownStep`, `UsageError`, `Ineligible`,
+        file of TOML or Cedar, or the folder's `worldline.toml`. Raises `UnknownStep`, `UsageError`, `Ineligible`,
         `LineageBroken`; what the agent raises is its branch's outcome.
         """
         place = f"step:{at.index}" if isinstance(at, Step) else at
@@ -191,7 +192,7 @@ class Run:
         results = replicate(
             n,
             lambda: BranchSession(point, os.environ, rules, secrets=secrets),
-            lambda branch: _drive(branch, agent),
+            lambda branch: drive(branch, agent),
             None if graded is None else lambda recording, result: graded(Run(recording), result),
         )
         return fork_report(results, point)
@@ -205,11 +206,12 @@ class Run:
         return compare(self.recording, other.recording)
 
 
-def fork_report(results: list[BranchResult], point: ForkPoint, workspace: Path | None = None) -> ForkReport:
-    """What came of all branches of one point."""
+def fork_report(results: list[BranchResult], point: ForkPoint, as_it_stands: bool = False) -> ForkReport:
+    """What came of all branches of one point, in a folder as it stood or in their own."""
     scores = [result.score for result in results if result.score is not None]
     rates = pass_rates(len(scores), sum(score >= PASSED for score in scores)) if scores else None
-    return ForkReport(branches=results, pass_at_k=rates, degraded=degraded(point, workspace))
+    name, less = substrate(point, as_it_stands)
+    return ForkReport(branches=results, pass_at_k=rates, substrate=name, degraded=less)
 
 
 def grader(verifier: Verifier | str) -> Callable[[Run, BranchResult], float]:
@@ -242,11 +244,17 @@ def _score(value: Any) -> float:
     return float(value)
 
 
-def _drive(branch: BranchSession, agent: Callable[[], Any]) -> BranchResult:
-    """Run an agent of this process in a branch."""
+def drive(branch: BranchSession, agent: Callable[[], Any], *, alone: bool = True) -> BranchResult:
+    """Run an agent of this process in a branch.
+
+    Not `alone`, with others in this process at once, it finds its run by context: the environment is no one's.
+    """
     session = branch.session
     run = ActiveRun(branch.boundary, session.proxy.url, branch.recorder.run, secrets=branch.recorder.vault.labels)
-    with entered(run, branch.environment):
+    folder = branch.workspace.env.root if branch.workspace is not None and alone else None
+    if folder is not None and branch.workspace is not None:
+        branch.boundary.sees(str(folder), branch.workspace.how.spec.path)
+    with entered(run, branch.environment if alone else None), nullcontext() if folder is None else chdir(folder):
         raised = _run(agent)
     left_well = raised is None or (isinstance(raised, SystemExit) and not raised.code)
     outcome: dict[str, Any] = {"outcome": "succeeded" if left_well else "failed"}

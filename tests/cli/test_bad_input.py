@@ -76,7 +76,7 @@ def test_a_recording_spec_that_cannot_be_kept(text: str, complaint: str) -> None
         (["record", "--continue", "latest", "--", "true"], "no runs in .worldline/runs yet; "),
         (["list", "nosuch"], "no folder nosuch"),
         (["recrod", "--", "true"], "no verb 'recrod'; did you mean 'record'? (worldline --help)"),
-        (["frobnicate"], "no verb 'frobnicate'; there are record, list, show, "),
+        (["frobnicate"], "no verb 'frobnicate'; there are record, mcp, list, show, "),
         (["show", "--wrong", "latest"], "no such option '--wrong'"),
         (["record", "--"], "missing argument '-- CMD...' (worldline record --help)"),
         (["record", "--out", "file.txt", "--", "true"], "invalid value for '--out': Directory 'file.txt' is a file"),

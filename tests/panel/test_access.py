@@ -29,6 +29,7 @@ def violations(panel: Panel, axe: str) -> list[str]:
 def test_axe_finds_nothing_in_any_pane(panels: Opener, bundle: Bundles, axe: str, theme: str) -> None:
     panel = panels(color_scheme=theme, bypass_csp=True)
     panel.page.goto(page_file.as_uri())
+    expect(panel.page.get_by_test_id("empty")).to_be_visible()
     assert violations(panel, axe) == []
     panel.page.set_input_files("input[type=file]", str(bundle("gui")))
     panel.ready().at(20)

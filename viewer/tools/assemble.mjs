@@ -25,6 +25,9 @@ const ENTRY = '<script type="module" src="/src/main.tsx"></script>\n';
  */
 const TOGETHER = { includeDependenciesRecursively: false, groups: [{ name: "app", tags: ["$initial"] }] };
 
+/** In `boot.js`, which has no text that looks like one. */
+const COMMENT = /\/\*[^]*?\*\/\n|[ ]*\/\/ [^\n]*(?=\n)/g;
+
 const PART = /^[a-zA-Z0-9_-]+$/;
 
 /** The modules that an entry is built into, and the styles that it brought. */
@@ -125,7 +128,7 @@ async function assembled() {
   for (const file of lazy) parts.set(`lazy-${file.slice(0, -3)}`, await alone(`src/lazy/${file}`, "es"));
   const names = [...parts.keys()].sort();
   if (!names.every((name) => PART.test(name))) throw new Error(`a part's name is no name: ${names.join(", ")}`);
-  const boot = `\n${readFileSync(join(ROOT, "tools/boot.js"), "utf-8")}`;
+  const boot = `\n${readFileSync(join(ROOT, "tools/boot.js"), "utf-8").replaceAll(COMMENT, "")}`;
   if (inScript(boot) !== boot || /[\r\0]/.test(boot)) throw new Error("boot.js: HTML would change it");
   const head = [
     `<meta http-equiv="Content-Security-Policy" content="${policy(boot)}">`,
@@ -133,12 +136,17 @@ async function assembled() {
     `<style>\n${css.replaceAll(/<\/(style)/gi, "<\\/$1")}\n</style>`,
     "<!--worldline:head-->",
   ].join("\n");
-  const deflated = names.map(
-    (name) =>
-      `<script type="text/plain" data-lazy="${name}">${deflateRawSync(parts.get(name), { level: 9 }).toString("base64")}</script>\n`,
-  );
-  // `async`: it runs as soon as it is there, while the recording of a one-file page still comes in behind it.
-  const body = `${deflated.join("")}<script type="module" async>${boot}</script>\n`;
+  const first = atFirst(modules).sort();
+  const deflated = (wanted) =>
+    names
+      .filter((name) => wanted === (first.includes(name) || name === "worker"))
+      .map(
+        (name) =>
+          `<script type="text/plain" data-lazy="${name}">${deflateRawSync(parts.get(name), { level: 9 }).toString("base64")}</script>\n`,
+      )
+      .join("");
+  // `async`: it runs as soon as it is there, while the other parts and a one-file page's recording still come in behind it.
+  const body = `${deflated(true)}<script type="module" async>${boot}</script>\n${deflated(false)}`;
   const template = readFileSync(join(ROOT, "index.html"), "utf-8");
   for (const mark of ["<!--worldline:head-->", "<!--worldline:chunks-->", ENTRY])
     if (template.split(mark).length !== 2) throw new Error(`index.html: ${mark.trim()} is due there once`);
@@ -146,7 +154,6 @@ async function assembled() {
   for (const mark of ["<!--worldline:head-->", "<!--worldline:chunks-->"])
     if (page.split(mark).length !== 2) throw new Error(`the built page has ${mark} more than once`);
   const sizes = names.map((name) => [name, gzipped(parts.get(name))]).sort((a, b) => b[1] - a[1]);
-  const first = atFirst(modules).sort();
   const app = gzipped(first.map((name) => parts.get(name)).join("\n")) + gzipped(css);
   return {
     page,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from worldline.cli import render
 from worldline.cli.hints import name_of
 from worldline.cli.options import command_argument, json_option, policy_option, recording_of, run_argument, store_option
 from worldline.engine.plan import Plan, fork_point, plan_of, read_plan, read_prompt
+from worldline.engine.restored import restoring
 from worldline.errors import UsageError
 from worldline.model.ids import short
 from worldline.policy.rules import rules_here
@@ -50,8 +52,8 @@ Examples:
 )
 @click.option(
     "--workspace",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="The folder that the branches run in, as it stands.  [default: this one]",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the branch's workspace goes (new); a folder that is there: run in it as it stands.",
 )
 @click.option("-n", "replicas", type=click.IntRange(1, MOST_REPLICAS), help="How many branches.  [default: 1]")
 @click.option("--verifier", metavar="WHO", help="Grade each: exit-code, outcome, or FILE.py:FUNCTION.")
@@ -61,6 +63,11 @@ Examples:
     "--tools",
     type=click.Choice(["refuse", "run"]),
     help="Tools that ran outside the recording would run again: refuse, or let them.  [default: refuse]",
+)
+@click.option(
+    "--restore",
+    is_flag=True,
+    help="Give the agent the state that it dumped at the step, in place of driving it there again.",
 )
 @click.option(
     "--agent",
@@ -87,6 +94,7 @@ def command(
     policy: Path | None,
     allow_repeat: bool,
     tools: str | None,
+    restore: bool,
     same: str,
     as_json: bool,
     store: Path | None,
@@ -102,7 +110,7 @@ def command(
     check_command(command)
     said = read_plan(plan) if plan is not None else {}
     own = {name: said.pop(name) for name in _OWN if name in said}
-    wanted = _plan(said, at, fields, edits, prompt_file, seed, allow_repeat, tools)
+    wanted = _plan(said, at, fields, edits, prompt_file, seed, allow_repeat, tools, restore)
     recording = refuse_doubt(recording_of(run, store))
     with render.progress("verifying", recording.log_bytes) as bar:
         point = fork_point(recording, wanted, bar.update)
@@ -113,26 +121,37 @@ def command(
     rules = rules_here(policy or (Path(own["policy"]) if "policy" in own else None))
     count = replicas or int(own.get("n", 1))
     workspace = workspace or (Path(own["workspace"]) if "workspace" in own else None)
+    stands = workspace is not None and workspace.exists()
+    if workspace is not None and not stands and restoring(point) is None:
+        raise UsageError(f"no folder {workspace}, and the run kept no workspace that could be restored there")
     graded = grader(verifier or own["verifier"]) if verifier or "verifier" in own else None
     for note in notes:
         render.verdict("warn", note, err=True)
 
     def drive(branch: BranchSession) -> BranchResult:
         render.verdict("live", f"branch {short(branch.recorder.run)} of {short(recording.run_id)}", err=True)
-        return drive_command(branch, command, as_json, workspace)
+        return drive_command(branch, command, as_json, workspace if stands else None)
 
     def tell(number: int, result: BranchResult) -> None:
         if not as_json:
             _say(recording, result, f"{number + 1} of {count}   " if count > 1 else "")
 
+    numbers = itertools.count()
+
+    def opens() -> BranchSession:
+        number = next(numbers)
+        new = workspace if count == 1 or workspace is None else workspace / str(number)
+        place = {"as_it_stands": True} if stands else {"folder": new}
+        return BranchSession(point, os.environ, rules, agent=agent, **place)
+
     results = replicate(
         count,
-        lambda: BranchSession(point, os.environ, rules, agent=agent),
+        opens,
         drive,
         None if graded is None else lambda made, result: graded(Run(made), result),
         tell,
     )
-    report = fork_report(results, point, workspace)
+    report = fork_report(results, point, stands)
     report.notes = notes
     if as_json:
         render.emit_json(report.to_json())
@@ -152,7 +171,10 @@ def drive_command(
         return str(found) if found else None
 
     stdout = (sys.stderr or subprocess.DEVNULL) if as_json else None
-    ended = process.run(command, branch.environment, stdout, tick, workspace)
+    words, folder = branch.launch(command)
+    for note in branch.notes:
+        render.verdict("warn", note, err=True)
+    ended = process.run(words, branch.environment, stdout, tick, workspace or folder)
     reason = f"interrupted by {ended.interrupted_by}" if ended.interrupted_by else None
     return branch.close(ended.outcome(), reason)
 
@@ -166,6 +188,7 @@ def _plan(
     seed: str | None,
     allow_repeat: bool,
     tools: str | None,
+    restore: bool,
 ) -> Plan:
     """The plan of a file, and what the command line says of it."""
     plan = dict(said)
@@ -179,7 +202,7 @@ def _plan(
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"--prompt-file {path}: {error}", path=str(path)) from None
         plan["prompt_role"] = "user" if mark and role == "user" else "system"
-    given = {"at": at, "seed": seed, "tools": tools, "allow_repeat": allow_repeat or None}
+    given = {"at": at, "seed": seed, "tools": tools, "allow_repeat": allow_repeat or None, "restore": restore or None}
     return plan_of({**plan, **{name: value for name, value in given.items() if value is not None}})
 
 
@@ -216,6 +239,8 @@ def _say(recording: Recording, result: BranchResult, number: str) -> None:
     render.verdict(mark, f"{number}branch {name}   {counts}{effects}   {result.outcome}{score}")
     if result.error:
         render.line(f"  {result.error}", cut=True)
+    if result.workspace:
+        render.line(f"  its files: {result.workspace}")
     if not number:
         render.line(f"  worldline show {name}    worldline tree {name_of(recording)}")
 

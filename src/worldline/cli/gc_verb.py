@@ -10,7 +10,7 @@ from worldline.cli import render
 from worldline.cli.options import json_option, recording_of, store_of
 from worldline.engine import clock
 from worldline.engine.spec import seconds_of
-from worldline.errors import UsageError
+from worldline.errors import ReadError, UsageError
 from worldline.model.ids import short
 from worldline.store.bundle.packed import PackedRecording
 from worldline.store.forget import trash
@@ -71,11 +71,27 @@ def command(
     chosen = trash.trashed(store, time) if empty_trash else trash.select(store, time, older_than, keep)
     if now:
         chosen = list(trash.delete(store, chosen) if empty_trash else trash.move(store, chosen))
+    freed = _swept(store) if now and empty_trash else 0
     if as_json:
-        render.emit_json({"done": now, "trash": trash.trash_of(store), "runs": chosen})
+        render.emit_json({"done": now, "trash": trash.trash_of(store), "runs": chosen, "snapshots": freed})
     else:
         _say(store, chosen, now, empty_trash)
+        if freed:
+            render.line(f"snapshots that no run needs any more: {freed / 1e3:,.0f} kB")
     return 0
+
+
+def _swept(store: Path) -> int:
+    """Drop the snapshots that no run needs, once nothing in the trash could need one. The bytes that this freed."""
+    from worldline.engine.checkpoints import sweep
+
+    if trash.trashed(store, clock.wall_ns() / 1e9):
+        return 0
+    try:
+        return sweep(store)
+    except ReadError as error:
+        render.verdict("warn", f"no snapshot was dropped: {error}", err=True)
+        return 0
 
 
 def _pin(store: Path, pin: str | None, unpin: str | None, as_json: bool) -> int:

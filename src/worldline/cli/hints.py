@@ -48,8 +48,9 @@ def _replay(recording: Recording, name: str) -> str | None:
         return None
     if not command or recording.damages or manifest.capture == "refs" or recording.expiry.removals:
         return None
-    tools = manifest.coverage.get("tools", {})
-    if nothing_crossed(manifest.coverage) or tools.get("unrecordable") or manifest.coverage.get("losses"):
+    tools, models = manifest.coverage.get("tools", {}), manifest.coverage.get("decision", {})
+    lost = tools.get("unrecordable") or models.get("outside") or manifest.coverage.get("losses")
+    if nothing_crossed(manifest.coverage) or lost:
         return None
     option = " --tools run" if tools.get("outside") else ""
     return f"worldline replay {name}{option} -- {shlex.join(command)}"

@@ -14,6 +14,8 @@ from worldline.model.ids import short
 from worldline.store.bundle.packed import open_recording
 from worldline.store.catalog import entries
 from worldline.store.listed import Entry
+from worldline.store.studies.table import Listed as Study
+from worldline.store.studies.table import listed
 
 STATES = {"complete": "ok", "running": "live", "damaged": "failed"}
 
@@ -22,17 +24,21 @@ STATES = {"complete": "ok", "running": "live", "damaged": "failed"}
     epilog="""\b
 Examples:
   worldline list
-  worldline list runs/ --json"""
+  worldline list runs/ --json
+  worldline list --studies"""
 )
+@click.option("--studies", is_flag=True, help="The studies of the store, in place of its runs.")
 @click.argument("directory", required=False, type=click.Path(path_type=Path), metavar="[DIR]")
 @json_option
 @store_option
-def command(directory: Path | None, as_json: bool, store: Path | None) -> int:
+def command(studies: bool, directory: Path | None, as_json: bool, store: Path | None) -> int:
     """List the runs of a store, newest first.
 
     DIR is a store, or a folder with one or with bundles; without it the nearest `.worldline/runs` upwards from here.
     """
     store = store_of(directory or store)
+    if studies:
+        return _studies(store, as_json)
     found = entries(store)[::-1]
     if as_json:
         render.emit_json(found)
@@ -47,6 +53,34 @@ def command(directory: Path | None, as_json: bool, store: Path | None) -> int:
         if newest is not None:
             render.line("  " + next_commands(open_recording(newest.path), "show {name}"))
     return 0
+
+
+def _studies(store: Path, as_json: bool) -> int:
+    found = listed(store)
+    if as_json:
+        render.emit_json(found)
+        return 0
+    if not found:
+        render.line(f"no studies in {store} yet; `worldline attribute RUN --verifier WHO -- CMD` makes one")
+        return 0
+    heads = ["study", "started", "of run", "what", "state", "verdict", "step", "cost", "rollouts", "task"]
+    render.table([_study(study) for study in found], heads, right=["step", "cost", "rollouts"])
+    return 0
+
+
+def _study(study: Study) -> list[str]:
+    return [
+        short(study.study),
+        render.when(study.started),
+        short(study.run),
+        study.kind if study.method in (None, "locate", study.kind) else f"{study.kind} {study.method}",
+        study.state,
+        study.verdict or "–",
+        render.number(study.step),
+        "–" if study.drop is None else f"{study.drop:.2f}",
+        render.number(study.rollouts),
+        render.shorten(study.task or "", 40),
+    ]
 
 
 def _row(entry: Entry) -> list[str]:

@@ -20,6 +20,7 @@ from worldline.errors import WorldlineError
 USAGE = 64
 VERBS = {
     "record": "Record a command: every model call and wrapped tool, sealed at its end.",
+    "mcp": "Proxy an MCP server: its calls are recorded, served, and gated on a branch.",
     "list": "List the runs of a store.",
     "show": "Show a run step by step.",
     "view": "Look at a run in the browser: finished or live, one, two, or all of a store.",
@@ -34,6 +35,12 @@ VERBS = {
     "replay": "Replay a run from its record; nothing goes out.",
     "fork": "Fork a run at a step: serve what came before, change one thing, go on live.",
     "resume": "Go on where a run broke off: serve what it has done, then go on live.",
+    "rewind": "Take back what the agent did in its workspace, and nothing else.",
+    "undo": "Take the last rewind back.",
+    "attribute": "Which step caused the failure? Forks the run many times and compares.",
+    "repair": "The smallest change that would have saved a run, tested.",
+    "ab": "Which of two is better, from one checkpoint of one run?",
+    "report": "Write what a study found as one page.",
     "diff": "Compare two runs: where they part first, and what differs in each step.",
     "tree": "Show where a run comes from, and what left it.",
     "reconcile": "Seal what dead writers left; name what is damaged or in doubt.",

@@ -27,7 +27,7 @@ store_option = click.option(
 policy_option = click.option(
     "--policy",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Rules about tools with effects.  [default: worldline.toml, where it has some]",
+    help="Rules about tools with effects: TOML, or FILE.cedar.  [default: worldline.toml, where it has some]",
 )
 run_argument = click.argument("run")
 command_argument = click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True, metavar="-- CMD...")

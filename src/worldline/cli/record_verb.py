@@ -13,7 +13,7 @@ import click
 from worldline.cli import render
 from worldline.cli.hints import next_commands, nothing_crossed
 from worldline.cli.options import command_argument, json_option, store_option
-from worldline.engine.spec import Spec, read_spec
+from worldline.engine.spec import Spec, read_spec, workspace_spec
 from worldline.engine.steps import steps
 from worldline.errors import UsageError, WorldlineError
 from worldline.model.ids import short
@@ -38,6 +38,7 @@ NOTHING_RECORDED = (
 Examples:
   worldline record -- python agent.py
   worldline record --task "refund #812" --secret-env SHOP_TOKEN -- python agent.py --order 812
+  worldline record --workspace . --exclude node_modules -- python agent.py
   worldline record --continue latest -- python agent.py"""
 )
 @click.option("--out", "out", type=click.Path(file_okay=False, path_type=Path), help="The store to record into.")
@@ -71,6 +72,19 @@ Examples:
     metavar="FILE",
     help="Declare bounds, restricted contents and retention in a TOML file.",
 )
+@click.option(
+    "--workspace",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The folder that the agent works on: it is kept at each step, and forks begin in it.",
+)
+@click.option(
+    "--every",
+    metavar="N",
+    default="1",
+    show_default=True,
+    help="Keep the workspace every N steps; auto: as often as it pays.",
+)
+@click.option("--exclude", multiple=True, metavar="GLOB", help="What of the workspace is not kept: node_modules.")
 @click.option("--continue", "continues", metavar="RUN", help="Record the next attempt of this run's session.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The proxy's port.  [default: a free one]")
 @json_option
@@ -83,6 +97,9 @@ def command(
     secret_env: tuple[str, ...],
     policy: str,
     spec: Path | None,
+    workspace: Path | None,
+    every: str,
+    exclude: tuple[str, ...],
     continues: str | None,
     port: int,
     as_json: bool,
@@ -105,6 +122,7 @@ def command(
         policy=policy,
         capture=capture,
         recording=read_spec(spec) if spec else None,
+        workspace=workspace_spec(workspace, exclude, _every(every)),
         **(_continued(before) if before else {}),
     )
     session = RecordingSession(wanted, os.environ, port)
@@ -115,6 +133,14 @@ def _task(task: str | None, before: Recording | None) -> str | None:
     if task is None:
         return before.header.data["task"]["text"] if before else None
     return readable(task)
+
+
+def _every(said: str) -> int | None:
+    if said == "auto":
+        return None
+    if not (said.isascii() and said.isdigit() and 0 < int(said) < 10**6):
+        raise UsageError(f"--every takes a number of steps, or auto, not {said!r}")
+    return int(said)
 
 
 def _secrets(names: tuple[str, ...]) -> dict[str, str]:
@@ -199,6 +225,11 @@ def _say(session: RecordingSession, path: Path, ended: process.Ended | None, as_
     render.verdict("ok" if outcome == "succeeded" else "failed", f"{outcome}{code}   {counts}   {sealed}", err=True)
     coverage = recorder.tally.coverage(recorder.spec.capture)
     render.gaps(coverage, err=True)
+    if (kept := session.boundary.workspace) is not None:
+        for why in dict.fromkeys(kept.missed):
+            render.verdict("warn", f"the workspace was not kept at every step: {why}", err=True)
+        if kept.degraded:
+            render.verdict("warn", kept.degraded, err=True)
     if nothing_crossed(coverage):
         render.verdict("warn", NOTHING_RECORDED, err=True)
     render.line("  " + next_commands(recording, "show {name}", "verify {name}"), err=True)

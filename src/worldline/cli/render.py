@@ -9,7 +9,7 @@ import datetime
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TextIO
@@ -144,6 +144,9 @@ def gaps(coverage: Mapping[str, Any], *, err: bool = False) -> None:
     if outside:
         ran = ", ".join(f"{name} x{count}" for name, count in outside.items())
         verdict("warn", f"ran outside the recording: {ran}; a replay would run them again", err=err)
+    if heard := coverage.get("decision", {}).get("outside", {}):
+        asked = ", ".join(f"{name} x{count}" for name, count in heard.items())
+        verdict("warn", f"models that were only heard of, and cannot be served: {asked}", err=err)
     for name, count in coverage.get("tools", {}).get("unrecordable", {}).items():
         verdict(
             "warn", f"results of {name} x{count} could not be recorded; a replay ends there: return plain data", err=err
@@ -242,6 +245,37 @@ def _printable(text: str) -> str:
 def _terminal_width(stream: TextIO) -> int | None:
     """The columns of the terminal behind `stream`, or None where it is none: what is piped stays whole."""
     return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+def bar(share: float, width: int = 16) -> str:
+    """A share of 1 as a bar, in eighths of a character."""
+    eighths = round(max(0.0, min(1.0, share)) * width * 8)
+    full, rest = divmod(eighths, 8)
+    filled: str = "█" * full + ("", *"▏▎▍▌▋▊▉")[rest]
+    return f"▕{filled:<{width}}▏"
+
+
+def clock_time(seconds: float) -> str:
+    """A length of time as a clock counts it: 0:41, 1:02:03."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
+
+
+@contextmanager
+def live_line() -> Iterator[Callable[[str], None]]:
+    """A line on stderr that is written over, gone at the end; nothing where nobody looks."""
+    if not sys.stderr.isatty():
+        yield lambda text: None
+        return
+
+    def show(text: str) -> None:
+        room = _terminal_width(sys.stderr) or 80
+        click.echo(f"\r{shorten(_printable(text), room - 1, keep_spaces=True)}\x1b[K", nl=False, err=True)
+
+    try:
+        yield show
+    finally:
+        click.echo("\r\x1b[K", nl=False, err=True)
 
 
 def progress(label: str, total: int) -> Any:

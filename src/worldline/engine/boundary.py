@@ -11,18 +11,21 @@ import asyncio
 import logging
 import os
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from worldline.engine import clock
+from worldline.engine.agent_state import Dumped
 from worldline.engine.asking import Asks
 from worldline.engine.content import Content
 from worldline.engine.crossing import Boundary, Call, Keyed, Live, RecordEnds, Served, inside, keyed
 from worldline.engine.facts import request_facts, response_facts
 from worldline.engine.failure import describe, revive
+from worldline.engine.messages import SOURCE, Message
 from worldline.engine.order import ThreadTurn
 from worldline.engine.recorder import Recorder
 from worldline.engine.stream import BodyRecorder
@@ -31,6 +34,9 @@ from worldline.errors import ValueRefused
 from worldline.model import events
 from worldline.model.effects import Effect, Mode
 from worldline.store import layout, recording
+
+if TYPE_CHECKING:
+    from worldline.engine.workspace import Workspace
 
 __all__ = [
     "Boundary",
@@ -61,6 +67,9 @@ class RecordBoundary:
     def __init__(self, recorder: Recorder, seen: Iterable[str] = ()) -> None:
         self.recorder = recorder
         self.asks = Asks(recorder)  # who is asked for permission, and waits
+        self.workspace: Workspace | None = None  # what is kept beside the rows, where that was asked for
+        self.crossed: Counter[str] = Counter()  # how often what did: `decision`, or `action` and its name
+        self._crossing = threading.Lock()
         self._results = set(seen)  # tool results that some request has carried
 
     def begin(self, call: Call) -> LiveCall:
@@ -74,6 +83,7 @@ class RecordBoundary:
     def started(self, call: Call, known: Keyed, mode: Mode = Mode.LIVE, identifier: str | None = None) -> LiveCall:
         """The same for a call whose key is known, and perhaps its id; of what is no live one `mode` says so."""
         recorder = self.recorder
+        self.count(call)
         identifier = identifier or recorder.next_call(known.key)
         keys = {
             "call": identifier,
@@ -90,17 +100,46 @@ class RecordBoundary:
             data["inputs"] = msgspec.json.decode(known.inputs)
             data |= request_facts(call.name, known.body or b"", self._results)
         request = (identifier, known.body, known.tier) if known.body is not None else None
+        decides = call.kind == "decision" and call.parent is None
+        if self.workspace is not None and decides:
+            self.workspace.step_begins(call.lane, known.key)
         # A sample (clock, randomness) has no effect outside: its one row is written when its value is known.
         if call.kind != "observation":
             self.recorder.append(call.kind, STARTED[call.kind], keys, data, call.lane, durable=True, request=request)
-        return LiveCall(self.recorder, call, identifier, keys, known.tier)
+        answered = self.workspace.answered if self.workspace is not None and decides else None
+        return LiveCall(self.recorder, call, identifier, keys, known.tier, answered)
+
+    def count(self, call: Call) -> None:
+        """Count a crossing, for those who hear of calls elsewhere and ask whether they crossed."""
+        with self._crossing:
+            self.crossed["decision" if call.kind == "decision" else f"{call.kind} {call.name}"] += 1
 
     def forks(self) -> int | None:
         """None: a recording begins at its beginning."""
         return None
 
+    def restored(self) -> Dumped | None:
+        """None: a recording begins at its beginning."""
+        return None
+
+    def heard(self, server: str) -> list[Message]:
+        """Nothing yet."""
+        return []
+
     def note(self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-        """Append a row that is no crossing. An outcome is also kept for the result."""
+        """Append a row that is no crossing. An outcome is also kept for the result.
+
+        A step that begins is also a checkpoint, of the workspace and of the agent's `state` where it has one.
+        """
+        begins = (kind, src, data.get("phase")) == ("marker", "step", "begin")
+        if begins:
+            data = dict(data)
+            schema, state = data.pop("schema", None), data.pop("state", None)
+            if self.workspace is not None:
+                dumped = Dumped(schema, state.value()) if state is not None else None
+                self.workspace.step_begins(lane, state=dumped)
+        if kind == "observation" and src.startswith(SOURCE) and self.recorder.restriction.rules:
+            data = _in_tier(data, layout.RESTRICTED)  # it may quote any tool
         row = self.recorder.append(kind, src, keys, data, lane, durable=kind == "permission")
         if (kind, src) == ("marker", "outcome"):
             said = events.read(row.line).data  # as written: without secrets
@@ -111,10 +150,17 @@ class LiveCall(Live):
     """A call under way in a recording."""
 
     def __init__(
-        self, recorder: Recorder, call: Call, identifier: str, keys: Mapping[str, Any], tier: str = layout.ORDINARY
+        self,
+        recorder: Recorder,
+        call: Call,
+        identifier: str,
+        keys: Mapping[str, Any],
+        tier: str = layout.ORDINARY,
+        answered: Callable[[], None] | None = None,
     ) -> None:
         self.call = identifier
         self._tier = tier
+        self._answered = answered
         self._recorder = recorder
         self._call = call
         self._keys = {"call": identifier, "mode": keys["mode"]}
@@ -123,8 +169,10 @@ class LiveCall(Live):
         self._body = BodyRecorder(recorder, self._keys, call.lane, tier) if call.kind == "decision" else None
 
     def encoded(self, encoding: str) -> None:
-        """Name the body's content encoding before its first piece."""
+        """Name the body's content encoding before its first piece, when the answer begins."""
         assert self._body is not None, "only decisions stream"
+        if self._answered is not None:  # before the agent has read anything that it could act on
+            self._answered()
         self._body.encoded_as(encoding)
 
     def chunk(self, data: bytes, ends_chunk: bool = True) -> None:
@@ -139,7 +187,7 @@ class LiveCall(Live):
 
     def finish(self, data: Mapping[str, Any], result: Content | None = None) -> None:
         """Write the finished row."""
-        fields: dict[str, Any] = {**data}
+        fields: dict[str, Any] = _in_tier(data, self._tier)
         if self._body is not None:
             fields |= self._body.totals()
             fields |= response_facts(self._call.name, fields, self._body.readable())
@@ -154,11 +202,11 @@ class LiveCall(Live):
         totals = self._body.totals() if self._body is not None else {}
         told = dict(error)
         keep = self._recorder.keep
-        if not keep.keeps and self._call.kind == "action":
+        if not keep.keeps and self._call.kind != "decision":
             told = {"type": told["type"], "message": "[withheld]", "args": None}
         # A failing tool may quote what it was given, so its words are content, too.
         tier = self._result_tier(None)
-        apart = keep.keeps and self._call.kind == "action" and keep.apart(tier)
+        apart = keep.keeps and self._call.kind != "decision" and keep.apart(tier)
         self._end({"error": Content(events.encode_json(told), tier=tier) if apart else told, **totals})
 
     def _result_tier(self, result: Content | None) -> str:
@@ -184,11 +232,22 @@ class LiveCall(Live):
         self._recorder.append(kind, src, self._keys, fields, self._call.lane, durable=durable)
 
 
-def call(boundary: Boundary, crossing: Call, run: Callable[[], Any], scope: Mapping[str, Any] | None = None) -> Any:
+def _in_tier(data: Mapping[str, Any], tier: str) -> dict[str, Any]:
+    """A row's data with its contents in a tier."""
+    return {k: msgspec.structs.replace(v, tier=tier) if isinstance(v, Content) else v for k, v in data.items()}
+
+
+def call(
+    boundary: Boundary,
+    crossing: Call,
+    run: Callable[[], Any],
+    scope: Mapping[str, Any] | None = None,
+    seeded: Callable[[str], Any] | None = None,
+) -> Any:
     """Run a function through the door: `run` is called only where the record has no answer.
 
-    `scope` maps names to the exception classes that a recorded failure may come back as. Raises what `run` raises, the
-    recorded failure, or `Diverged`.
+    Where the door gives a seed, `seeded` is called with it in place of `run`. `scope` maps names to the exception
+    classes that a recorded failure may come back as. Raises what `run` raises, the recorded failure, or `Diverged`.
     """
     answer = boundary.begin(crossing)
     if isinstance(answer, Served):
@@ -202,7 +261,7 @@ def call(boundary: Boundary, crossing: Call, run: Callable[[], Any], scope: Mapp
         return _given(delivered)
     mark, home = inside.set(answer.call), os.getpid()
     try:
-        result = run()
+        result = run() if seeded is None or answer.seed is None else seeded(answer.seed)
     except BaseException as error:
         if os.getpid() == home:
             _broken(answer, error)

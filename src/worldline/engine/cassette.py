@@ -16,6 +16,7 @@ from worldline.engine.content import Content
 from worldline.engine.crossing import Served
 from worldline.engine.excerpts import decoded
 from worldline.engine.exchanges import CONTENTS, Exchange, fold
+from worldline.engine.messages import is_message
 from worldline.engine.order import GRACE_SECONDS
 from worldline.errors import Damaged, Ineligible
 from worldline.model import fields
@@ -36,6 +37,7 @@ class Cassette:
         self.exchanges: list[Exchange] = []
         self.by_call: dict[str, Exchange] = {}
         self.notes: list[Event] = []  # markers and permissions, in order
+        self.messages: list[Event] = []  # what servers told their clients beside answers
         self.last_seq = 0
         self._bodies: dict[str, bytes] | None = None
         for event in recording.events() if filled else ():
@@ -47,6 +49,8 @@ class Cassette:
         if event.call is None:
             if event.kind in ("marker", "permission"):
                 self.notes.append(msgspec.structs.replace(event, data=self._opened(event)))
+            elif is_message(event):
+                self.messages.append(event)
             return
         exchange = fold(event, self.by_call, self._opened)
         if exchange is not None and exchange.started == event.seq:

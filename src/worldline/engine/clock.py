@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 import secrets
 import time
@@ -52,6 +53,16 @@ def token() -> str:
 def new_seed() -> int:
     """A seed of 53 random bits: an integer that every JSON reader reads exactly."""
     return secrets.randbits(53)
+
+
+def seed_from(word: str) -> int:
+    """The seed, as `new_seed` gives one, that follows from a word."""
+    return int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big") >> 11
+
+
+def uuid_from(word: str) -> str:
+    """The UUID, as `new_uuid` gives one, that follows from a word."""
+    return str(uuid.UUID(bytes=hashlib.sha256(word.encode()).digest()[:16], version=4))
 
 
 def generator(seed: int) -> Generator:

@@ -16,7 +16,9 @@ from typing import Any, Protocol
 
 import msgspec
 
+from worldline.engine.agent_state import Dumped
 from worldline.engine.content import Content, redact_json
+from worldline.engine.messages import Message
 from worldline.engine.order import GRACE_SECONDS
 from worldline.engine.spec import UNRESTRICTED, Restriction
 from worldline.errors import ReplayError
@@ -125,6 +127,7 @@ class Live(ABC):
 
     call: str
     body: bytes | None = None  # of a request that a fork changed: what is to be sent in place of what was asked
+    seed: str | None = None  # of a sample in a rollout: what its chance is derived from, so that it comes again
 
     @abstractmethod
     def encoded(self, encoding: str) -> None:
@@ -170,3 +173,9 @@ class Boundary(Protocol):
 
         Behind each its random generators go on from a seed of their own, else branches of one parent would be twins.
         """
+
+    def restored(self) -> Dumped | None:
+        """The agent's state that it goes on from, on a branch that was opened to restore it; else None."""
+
+    def heard(self, server: str) -> list[Message]:
+        """What the record has of a server's messages beside its answers, as far as answers are served from it."""

@@ -35,5 +35,6 @@ def levels(capture: str, coverage: Mapping[str, Any]) -> list[str]:
     """The replay levels that a recording can be used for, as far as its own counts say."""
     if capture != "full":
         return []
-    lost = coverage.get("losses") or coverage.get("tools", {}).get("unrecordable")
+    tools, models = coverage.get("tools", {}), coverage.get("decision", {})
+    lost = coverage.get("losses") or tools.get("unrecordable") or models.get("outside")
     return ["L0"] if lost else ["L0", "L1"]

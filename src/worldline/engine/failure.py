@@ -13,10 +13,12 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from worldline.errors import EffectRefused, OutcomeUnknown, ValueRefused, WorldlineError
+from worldline.errors import EffectRefused, OutcomeUnknown, PolicyFailed, ValueRefused, WorldlineError
 from worldline.model import values
 
-_OURS = {kind.__name__: kind for kind in (EffectRefused, OutcomeUnknown)}  # what a gate says in place of a tool
+_OURS = {
+    kind.__name__: kind for kind in (EffectRefused, OutcomeUnknown, PolicyFailed)
+}  # what a gate says in place of a tool
 
 
 class RecordedFailure(WorldlineError):

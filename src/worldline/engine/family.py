@@ -7,12 +7,14 @@ happen again.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from worldline.engine.cassette import Cassette
 from worldline.engine.gate import Fired
 from worldline.engine.lineage import attempts_in, genesis_of
 from worldline.errors import ReadError
+from worldline.store import layout
 from worldline.store.recording import Recording
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ class Relatives:
     """The runs that a branch shares its oldest ancestor with, itself included. They are looked up when asked for."""
 
     def __init__(self, recorder: Recorder, point: ForkPoint) -> None:
-        self._store = point.parent.run_directory.parent
+        self._store = layout.homes(point.parent.run_directory)[-1]
         self._genesis = genesis_of(point.parent)
         self._recorder = recorder
 
@@ -39,9 +41,16 @@ class Relatives:
         return found
 
     def _members(self) -> Iterator[Recording]:
-        for recording in attempts_in(self._store):
-            if genesis_of(recording) == self._genesis:
-                yield recording
+        for store in (self._store, *studies_of(self._store)):
+            for recording in attempts_in(store):
+                if genesis_of(recording) == self._genesis:
+                    yield recording
+
+
+def studies_of(store: Path) -> list[Path]:
+    """The folders of the studies beside the runs of a store; what their rollouts let happen has happened, too."""
+    folder = store / layout.STUDIES
+    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
 def _with_key(recording: Recording, key: str) -> Iterator[Fired]:

@@ -47,7 +47,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 class Ruling(msgspec.Struct, frozen=True, kw_only=True):
     """What a policy says: `decision` is one of `DECISIONS`; `value` is a mock's result.
 
-    `policy` and `rule` name where it stands; `timeout` is how many seconds somebody who is asked has.
+    `policy` and `rule` name where it stands; `timeout` is how many seconds somebody who is asked has; `failed` says why
+    a rule could not be evaluated for this call, which then is denied.
     """
 
     decision: str
@@ -55,6 +56,7 @@ class Ruling(msgspec.Struct, frozen=True, kw_only=True):
     rule: str
     value: Any = None
     timeout: float = 120.0
+    failed: str | None = None
 
 
 class PolicyEngine(Protocol):
@@ -179,4 +181,6 @@ class Gate:
         kind = {ALLOW: LIVE, DENY: REFUSE, ASK: ASK, MOCK: MOCK}[ruling.decision]
         if kind == LIVE and capability in NEVER_BY_ITSELF:
             kind = ASK  # no rule lets these pass by itself: somebody has to say so
+        if ruling.failed is not None:
+            why = f"rule {ruling.rule} of {ruling.policy} cannot be evaluated: {ruling.failed}"
         return Fate(kind=kind, why=why or f"by rule {ruling.rule} of {ruling.policy}", ruling=ruling, unknown=unknown)

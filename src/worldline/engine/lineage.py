@@ -98,9 +98,10 @@ def parent_of(recording: Recording) -> tuple[Recording, int] | None:
         raise LineageBroken(what, **facts)
     if not (is_id(run, "run") and is_id(attempt, "ainst") and type(seq) is int and seq >= 0):
         raise LineageBroken(f"{recording.path} is bound to no row of a run", **facts)
-    place = recording.run_directory.parent / run / layout.ATTEMPTS / attempt
+    places = [home / run / layout.ATTEMPTS / attempt for home in layout.homes(recording.run_directory)]
+    place = next((found for found in places if found.is_dir()), None)
     what = f"{short(recording.run_id)} left {run} at row {seq:,}"
-    if not place.is_dir():
+    if place is None:
         raise LineageBroken(f"{what}, which is not in {recording.run_directory.parent}: bring that run back", **facts)
     try:
         parent = Recording(place)
@@ -167,6 +168,10 @@ class LineageRecording(Recording):
         """The recording that row `seq` of the lineage was written to, and its own number there."""
         segment, own = self.origins[seq]
         return self.segments[segment], own
+
+    def own_number(self, event: Event) -> int:
+        """The number that a row had where it was written: its line says it still."""
+        return int(msgspec.json.decode(event.raw)["seq"])
 
     def begins(self) -> int:
         """The first row of the last recording, in the lineage's numbers; behind all where it has none."""

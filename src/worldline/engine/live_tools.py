@@ -22,8 +22,9 @@ from worldline.engine.crossing import Call, Keyed, Live, Served
 from worldline.engine.failure import describe
 from worldline.engine.gate import ALLOW, DERIVED_KEY, KEY_FIRED, LIVE, MOCK, REFUSE, UNDER_WAY, Fate, Fired, Gate
 from worldline.engine.order import at_once
-from worldline.errors import EffectRefused, OutcomeUnknown, WorldlineError
+from worldline.errors import EffectRefused, OutcomeUnknown, PolicyFailed, WorldlineError
 from worldline.model.effects import Effect, Mode
+from worldline.store import layout
 from worldline.store.seal import alone
 
 BUILT_IN = "built-in"  # the policy that refuses where no rule says anything
@@ -74,7 +75,7 @@ class LiveTools:
 
     def _alone(self, declared: str | None) -> AbstractContextManager[Any]:
         """Who lets an effect happen that others may, too, looks and begins before any other does."""
-        store = self._recorder.run_directory.parent
+        store = layout.homes(self._recorder.run_directory)[-1]
         return alone(store) if declared else nullcontext()
 
     def _answered(self, asked: Fate, granted: bool, declared: str | None) -> Fate:
@@ -187,7 +188,8 @@ def _capability(call: Call) -> str:
 
 
 def _refusal(call: Call, fate: Fate) -> WorldlineError:
-    kind = OutcomeUnknown if fate.unknown else EffectRefused
+    failed = fate.ruling is not None and fate.ruling.failed is not None
+    kind = PolicyFailed if failed else OutcomeUnknown if fate.unknown else EffectRefused
     message = f"{call.name} was not run: {fate.why}"
     if fate.ruling is None:
         message += "; a rule of the policy can allow, ask or mock it"

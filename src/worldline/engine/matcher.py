@@ -50,12 +50,15 @@ class Matcher:
     """Serves a cassette's exchanges once each. Safe from several threads.
 
     With `goes_on` the cassette is the prefix of a branch: once all of it was asked for, `find` has nothing to give.
+    With `by_position` a call without its key gets the first answer left of its kind and name.
     """
 
-    def __init__(self, cassette: Cassette, partial: bool, goes_on: bool = False) -> None:
+    def __init__(self, cassette: Cassette, partial: bool, goes_on: bool = False, *, by_position: bool = False) -> None:
         self.cassette = cassette
         self.partial = partial
         self.goes_on = goes_on
+        self.by_position = by_position
+        self.moved = 0  # calls that another request's answer was given to, by its place
         self.reached = -1  # the latest start among those that were asked for
         self.first: Divergence | None = None
         self.served = 0
@@ -92,6 +95,8 @@ class Matcher:
                 if self.goes_on and not self._owed():
                     return None
                 queue = next((found for each in known if (found := self._queues.get(each.key))), None)
+                if not queue and self.by_position:
+                    queue = self._in_place(call)
                 if queue:
                     exchange, before = self._next(queue)
                     if exchange.finished is None and not exchange.given_up and self.partial:
@@ -120,6 +125,13 @@ class Matcher:
             if self._waiting:
                 self._come.notify_all()
             return exchange
+
+    def _in_place(self, call: Call) -> deque[Exchange] | None:
+        """The queue of the first exchange left that is of the call's kind and name."""
+        left = (e for e in self._by_start if e.call not in self._taken)
+        found = next((e for e in left if (e.kind, e.name) == (call.kind, call.name)), None)
+        self.moved += found is not None
+        return self._queues[found.key] if found is not None else None
 
     def _owed(self) -> bool:
         """Whether something of a prefix was not asked for yet."""

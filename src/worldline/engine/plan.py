@@ -36,7 +36,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     `set` puts fields into live requests (`model`, `temperature`, `seed` ...); `edit` gives results by call (`c7`, or
     the provider's id of the call); `prompt` is the text of a prompt, `prompt_role` which one (`system` or `user`).
     `seed="rotate"` gives each branch a seed for the provider's sampling. `tools` is as for a replay; `allow_repeat`
-    lets effects happen again whose declared key happened before.
+    lets effects happen again whose declared key happened before. `match="position"` serves the prefix by its order
+    where keys differ: for debugging, since what the agent asks is then no longer what was answered.
+    `restore` lets the agent go on from the state that it dumped at the step, in place of being driven there again.
     """
 
     at: str = "step:0"
@@ -47,6 +49,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     seed: str | None = None
     tools: str = "refuse"
     allow_repeat: bool = False
+    match: str = "key"
+    restore: bool = False
 
     def __post_init__(self) -> None:
         if self.seed not in (None, ROTATE):
@@ -55,6 +59,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise UsageError(f"a prompt is one of {', '.join(ROLES)}, not {self.prompt_role!r}")
         if self.tools not in ("refuse", "run"):
             raise UsageError(f"tools outside the recording: refuse or run, not {self.tools!r}")
+        if self.match not in ("key", "position"):
+            raise UsageError(f"recorded calls are matched by key or by position, not by {self.match!r}")
         if any(not name for name in self.set):
             raise UsageError("a field to set has a name: set model=other")
 
@@ -124,7 +130,7 @@ def fork_point(recording: Recording, plan: Plan, watch: Callable[[int], None] = 
 
     Raises `UnknownStep`, `UsageError`, `Ineligible`, `LineageBroken`.
     """
-    whole = _eligible(recording, plan.tools, watch)
+    whole = _eligible(recording, "run" if plan.restore else plan.tools, watch)
     found = steps(whole)
     number, seq = _cut(whole, found, plan.at)
     segment, own = whole.origin(seq) if seq < len(whole.origins) else (whole.segments[-1], None)

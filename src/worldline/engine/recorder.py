@@ -69,7 +69,9 @@ class Recorder:
         self.log = LogWriter(self.attempt, self.clock)
         self.restriction = Restriction(said.restrict if said else ())
         self.keep = Keeper(
-            BlobStore(self.attempt, lambda: spec.tier_key or clock.key(), spec.store / layout.POOL),
+            BlobStore(
+                self.attempt, lambda: spec.tier_key or clock.key(), layout.homes(self.run_directory)[-1] / layout.POOL
+            ),
             self.log.fatal,
             keeps=spec.capture == "full",
             in_blobs=bool(said and said.retention),
@@ -113,7 +115,12 @@ class Recorder:
             "limits": {"row": events.MAX_ROW, "inline": INLINE},
             "task": {"id": spec.task_id, "type": spec.task_type, "text": self._task},
             "agent": spec.agent,
-            "environment": {"platform": sys.platform, **spec.environment, **self._surroundings(self.vault)},
+            "environment": {
+                "platform": sys.platform,
+                **spec.environment,
+                **({"workspace": spec.workspace.declared()} if spec.workspace else {}),
+                **self._surroundings(self.vault),
+            },
             "parent": spec.parent,
             "continues": spec.continues,
             "origin": spec.origin,

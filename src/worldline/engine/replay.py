@@ -12,11 +12,13 @@ from typing import Any
 
 import msgspec
 
+from worldline.engine.agent_state import Dumped
 from worldline.engine.cassette import Answer, Cassette, rebuild
 from worldline.engine.changing import variants
 from worldline.engine.crossing import Call, keyed
 from worldline.engine.lineage import LineageRecording, ancestors
 from worldline.engine.matcher import Divergence, Matcher
+from worldline.engine.messages import Message, messages
 from worldline.engine.recorder import described_platform, wrote
 from worldline.engine.spec import Restriction
 from worldline.errors import Damaged, Diverged, Ineligible, LineageBroken, VerifierIsWriter
@@ -97,8 +99,14 @@ def reasons_against(
         ran = ", ".join(f"{name} x{count}" for name, count in outside.items())
         reasons.append(
             f"tools ran outside the recording ({ran}) and would run again; wrap them with @worldline.tool and record "
-            "again; or let them run again: --tools run; an MCP proxy or a workspace checkpoint, the other two ways, "
-            "are not in this version"
+            "again; or start their server through the MCP proxy, `worldline mcp -- SERVER`, and record again; or let "
+            "them run again: --tools run; files are as they were in a fork of a workspace checkpoint"
+        )
+    if heard := coverage.get("decision", {}).get("outside", {}):
+        asked = ", ".join(f"{name} x{count}" for name, count in heard.items())
+        reasons.append(
+            f"models were asked outside the recording ({asked}): a callback heard it and cannot serve it; let their "
+            "client talk to the run's proxy, or wrap it with worldline.wrap, and record again"
         )
     reasons.extend(f"something crossed that was not recorded: {loss}" for loss in coverage.get("losses", []))
     return reasons
@@ -333,6 +341,15 @@ class ReplayBoundary:
     def forks(self) -> int | None:
         """How many forks of a lineage the agent came past; None for a recording without ancestors."""
         return None if self._forks is None else sum(seq <= self.matcher.reached for seq in self._forks)
+
+    def restored(self) -> Dumped | None:
+        """None: a replay drives the agent from its beginning."""
+        return None
+
+    def heard(self, server: str) -> list[Message]:
+        """All that the record has of them."""
+        cassette = self.matcher.cassette
+        return messages(cassette.messages, cassette.recording, server)
 
     def note(self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         """Markers and observations of the re-driven agent are counted; the projection does not compare them."""

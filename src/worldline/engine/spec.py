@@ -9,7 +9,7 @@ from __future__ import annotations
 import fnmatch
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +114,7 @@ class Restriction:
 
     `tool:GLOB` means what such tools are given and give; `field:NAME` the arguments or result of any tool in which a
     member of that name stands anywhere; `model` what a model is asked and says. What a tool gave is told to the model
-    next, so with any rule at all every model body is restricted.
+    next, so with any rule at all every model body is restricted, and all of MCP that is no tool's call (`mcp.`).
     """
 
     def __init__(self, rules: tuple[str, ...] = ()) -> None:
@@ -132,7 +132,8 @@ class Restriction:
         """The tier of a call's inputs or result (JSON text); None is what has no members to look for: an error."""
         if not self.rules:
             return layout.ORDINARY
-        if kind == "decision" or any(fnmatch.fnmatchcase(name, glob) for glob in self._tools):
+        of_mcp = kind == "observation" and name.startswith("mcp.")
+        if kind == "decision" or of_mcp or any(fnmatch.fnmatchcase(name, glob) for glob in self._tools):
             return layout.RESTRICTED
         found = self._fields and (content is None or self._has_field(msgspec.json.decode(content)))
         return layout.RESTRICTED if found else layout.ORDINARY
@@ -144,6 +145,35 @@ class Restriction:
 
 
 UNRESTRICTED = Restriction()
+
+
+class WorkspaceSpec(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a run's header says of its workspace: `path` as the agent saw it, what is no part of it, the substrate.
+
+    It is kept every `every` steps; None leaves that to what it costs (`engine.cadence`).
+    """
+
+    path: str
+    exclude: tuple[str, ...] = ()
+    substrate: str = "files"
+    every: int | None = 1
+
+    def declared(self) -> dict[str, Any]:
+        """The form in the header."""
+        out: dict[str, Any] = msgspec.to_builtins(self)
+        return out
+
+
+def workspace_spec(
+    folder: str | Path | None, exclude: Iterable[str] = (), every: int | None = 1
+) -> WorkspaceSpec | None:
+    """What is said of a folder that is to be kept; None for none. Raises `UsageError` where it is none."""
+    if folder is None:
+        return None
+    path = Path(folder).absolute()
+    if not path.is_dir():
+        raise UsageError(f"no folder to keep: {folder}", path=str(folder))
+    return WorkspaceSpec(str(path), tuple(exclude), every=every)
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,3 +201,4 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     tier_key: bytes | None = None  # a branch names restricted contents as its parent does
     origin: str | None = None  # who asked for it, where that matters ("pytest")
     recording: RecordingSpec | None = None
+    workspace: WorkspaceSpec | None = None  # the folder that is kept beside the record

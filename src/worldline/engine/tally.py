@@ -1,7 +1,8 @@
 """Running counts over the rows of an attempt: what a list shows, and the coverage that the manifest states.
 
 Coverage says what a replay can rest on: how many tool calls of the model ran inside the recording and how many ran
-outside it (their results came back in the next request, but no crossing of ours served them).
+outside it: their results came back in the next request, but no crossing of ours served them, or a framework's callback
+heard them run and could do no more. It can hear of models, too, that no seam of ours heard.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from worldline.model.effects import Effect
+
 CHECKPOINT = ("checkpoint_id", "parent_checkpoint_ids", "branch_id", "snapshot_id", "created_from_step")
 
 
-_COUNTED = frozenset({"request", "response", "tool_call", "tool_result", "sample", "step", "checkpoint", "loss"})
+_COUNTED = frozenset({"request", "response", "tool_call", "tool_result", "sample", "step", "run", "checkpoint", "loss"})
 
 
 class StepCounter:
@@ -24,6 +27,13 @@ class StepCounter:
         self._open: Counter[str] = Counter()  # explicit steps open in each lane
         self._last: dict[str, tuple[str, bool]] = {}  # lane -> key of its last decision, whether that failed
         self._lanes: dict[str, str] = {}  # call -> lane
+
+    def begins(self, lane: str, key: str | None) -> bool:
+        """Whether what comes next opens a step: a decision with this key, or (None) an explicit marker."""
+        if self._open[lane]:
+            return False
+        before, failed = self._last.get(lane, ("", False))
+        return not (failed and before == key)
 
     def marker(self, lane: str, begins: bool) -> None:
         """An explicit step begins or ends in `lane`."""
@@ -37,13 +47,15 @@ class StepCounter:
 
     def request(self, lane: str, call: str, key: str) -> bool:
         """A decision starts. Returns whether it opens a new step (a retry of a failed one does not)."""
-        before, failed = self._last.get(lane, ("", False))
-        retry = failed and before == key
+        opens = self.begins(lane, key)
         self._last[lane] = (key, False)
         self._lanes[call] = lane
-        opens = not retry and not self._open[lane]
         self.steps += opens
         return opens
+
+    def upcoming(self, lane: str, key: str) -> int:
+        """How many steps there are once a decision of this key starts in `lane`; nothing is counted yet."""
+        return self.steps + self.begins(lane, key)
 
     def response(self, call: str, failed: bool) -> None:
         """The answer to a decision came, or it failed."""
@@ -64,9 +76,11 @@ class Tally:
         self.checkpoints: list[dict[str, Any]] = []  # the nodes of the manifest's `checkpoint_dag`
         self.unrecordable: Counter[str] = Counter()
         self.recorded: Counter[str] = Counter()
+        self.heard: dict[str, Counter[str]] = {"decision": Counter(), "tools": Counter()}  # and not more than that
         self._asked: dict[str, str] = {}  # tool call id -> tool name
         self._answered: set[str] = set()
         self._nested: set[str] = set()
+        self.side_effect_cursor: int | None = None  # the row of the last call that began with effects
 
     def add(
         self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any], seq: int = 0
@@ -82,12 +96,16 @@ class Tally:
             case "action", "tool_call":
                 self.recorded[str(data.get("name"))] += 1
                 self.counter.action()
+                if keys.get("effect") == Effect.SIDE_EFFECTING:
+                    self.side_effect_cursor = seq
             case "observation", "tool_result" if "unrecordable" in data:
                 self.unrecordable[str(data.get("name"))] += 1
             case "observation", "sample":
                 self.samples += 1
             case "marker", "step":
                 self.counter.marker(lane, data.get("phase") == "begin")
+            case "marker", "run" if data.get("crossed") is False:
+                self.heard["decision" if data.get("of") == "model" else "tools"][str(data.get("name"))] += 1
             case "snapshot_ref", "checkpoint":
                 self.checkpoints.append({**{name: data.get(name) for name in CHECKPOINT}, "seq": seq})
             case "meta", "loss":
@@ -110,9 +128,10 @@ class Tally:
             self._asked.update({use["id"]: use["name"] for use in data.get("tool_uses", ())})
 
     def outside(self) -> dict[str, int]:
-        """Tool calls whose results came back although nothing of ours ran them: {name: count}."""
+        """Tool calls that nothing of ours ran: {name: count}; their results came back, or they were heard to run."""
         ran = Counter(name for call, name in self._asked.items() if call in self._answered)
-        return {name: count for name in sorted(ran) if (count := ran[name] - self.recorded[name]) > 0}
+        outside = (ran - self.recorded) | self.heard["tools"]
+        return dict(sorted(outside.items()))
 
     def summary(self) -> dict[str, Any]:
         """The part of a result or progress file that is counted here."""
@@ -121,7 +140,11 @@ class Tally:
     def coverage(self, capture: str) -> dict[str, Any]:
         """The manifest's coverage per channel."""
         return {
-            "decision": {"recorded": self.decisions, "capture": capture},
+            "decision": {
+                "recorded": self.decisions,
+                "capture": capture,
+                **({"outside": dict(sorted(heard.items()))} if (heard := self.heard["decision"]) else {}),
+            },
             "tools": {
                 "recorded": dict(sorted(self.recorded.items())),
                 "outside": self.outside(),

@@ -27,7 +27,7 @@ from typing import Any
 
 import msgspec
 
-from worldline.engine.gate import DECISIONS, MOCK, Asked, Ruling
+from worldline.engine.gate import DECISIONS, MOCK, Asked, PolicyEngine, Ruling
 from worldline.errors import UsageError
 from worldline.model.effects import Capability, Effect
 
@@ -86,8 +86,15 @@ def read_rules(path: Path) -> Rules:
     return Rules(rules, identifier)
 
 
-def rules_here(path: Path | None = None) -> Rules:
-    """The policy of `path`, or of the working directory's `worldline.toml` where it has one, or no rules."""
+def rules_here(path: Path | None = None) -> PolicyEngine:
+    """The policy of `path` (TOML, or Cedar), or of the working directory's `worldline.toml` where it has one, or none.
+
+    Raises `UsageError`.
+    """
+    if path is not None and path.suffix == ".cedar":
+        from worldline.policy.cedar import read_cedar  # needs an engine that only some users have
+
+        return read_cedar(path)
     if path is not None:
         return read_rules(path)
     here = Path(FILE)

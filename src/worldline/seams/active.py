@@ -22,6 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from worldline.engine import boundary as doors
 from worldline.engine import clock
+from worldline.engine.agent_state import AgentState, Upcasters
 from worldline.engine.boundary import Boundary, Call, inside
 from worldline.engine.content import Content
 from worldline.errors import NoRunInContext, UsageError
@@ -113,15 +114,31 @@ class ActiveRun:
         return self.boundary.mode
 
     @contextmanager
-    def step(self, name: str | None = None) -> Iterator[None]:
-        """Everything inside is one step of this lane, whatever the model calls in it."""
+    def step(self, name: str | None = None, *, state: AgentState | None = None) -> Iterator[None]:
+        """Everything inside is one step of this lane, whatever the model calls in it.
+
+        Where the run keeps a workspace, `state` makes the step a checkpoint of both: a fork restores the agent there.
+        """
         here, home = lane(), os.getpid()
-        self.boundary.note("marker", "step", here, {}, {"phase": "begin", "name": name})
+        half = {} if state is None else {"schema": state.schema, "state": Content.of(state.dump())}
+        self.boundary.note("marker", "step", here, {}, {"phase": "begin", "name": name, **half})
         try:
             yield
         finally:
             if os.getpid() == home:  # a child forked inside leaves a step that is its parent's to end
                 self.boundary.note("marker", "step", here, {}, {"phase": "end", "name": name})
+
+    def restore(self, agent: AgentState, upcasters: Upcasters | None = None) -> bool:
+        """On a branch that was forked to restore it, give the agent back the state that it dumped there: True then.
+
+        Anywhere else nothing happens, so a program says it always, before its first step. `upcasters` raise what an
+        older version of it dumped. Raises `Ineligible`, `NewerFormat` for a state that this agent cannot read.
+        """
+        found = self.boundary.restored()
+        if found is None:
+            return False
+        agent.load((upcasters or Upcasters()).raised(found.state, found.schema, agent.schema))
+        return True
 
     def lane(self, name: str) -> AbstractContextManager[None]:
         """Everything inside belongs to the agent, thread or task `name`."""
@@ -202,26 +219,28 @@ class ActiveRun:
 
     def uuid(self) -> uuids.UUID:
         """A random UUID, recorded."""
-        return uuids.UUID(self._sample("uuid", clock.new_uuid))
+        return uuids.UUID(self._sample("uuid", clock.new_uuid, clock.uuid_from))
 
     def rng(self) -> clock.Generator:
         """This lane's random generator; its seed is recorded when it is first asked for."""
         here = lane()
         if here not in self._generators:
-            seed = self._sample("rng", clock.new_seed)
+            seed = self._sample("rng", clock.new_seed, clock.seed_from)
             may_fork = self.boundary.forks() is not None
             self._generators[here] = clock.Reseeding(seed, Seeds(self, here)) if may_fork else clock.generator(seed)
         return self._generators[here]
 
-    def _sample(self, name: str, draw: Callable[[], Any], **more: Any) -> Any:
+    def _sample(
+        self, name: str, draw: Callable[[], Any], seeded: Callable[[str], Any] | None = None, **more: Any
+    ) -> Any:
         here = lane()
         inputs = Content.of({"lane": here, **more})
         call = Call(kind="observation", name=name, inputs=inputs, lane=here, parent=inside.get())
-        return doors.call(self.boundary, call, draw)
+        return doors.call(self.boundary, call, draw, seeded=seeded)
 
     def seed_behind(self, fork: int) -> int:
         """The seed from which this lane's generator goes on behind a fork of the lineage, recorded as any sample."""
-        seed: int = self._sample("rng", clock.new_seed, fork=fork)
+        seed: int = self._sample("rng", clock.new_seed, clock.seed_from, fork=fork)
         return seed
 
     def bind(self, function: Callable[P, R]) -> Callable[P, R]:

@@ -20,9 +20,10 @@ from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from worldline.engine import boundary as doors
 from worldline.engine import clock
+from worldline.engine.agent_state import AgentState
 from worldline.engine.boundary import Call, inside
 from worldline.engine.content import Content
-from worldline.engine.spec import RecordingSpec, Spec
+from worldline.engine.spec import RecordingSpec, Spec, workspace_spec
 from worldline.engine.threads import in_thread
 from worldline.errors import JoinError, UsageError, ValueRefused
 from worldline.model import values
@@ -33,6 +34,7 @@ from worldline.seams.lanes import in_lane
 from worldline.seams.lanes import lane as lane_here
 from worldline.seams.permission import Answer, Question
 from worldline.seams.session import RecordingSession
+from worldline.seams.taken import is_tool_taken
 from worldline.store.catalog import default_store
 from worldline.store.secrets.vault import MIN_LENGTH
 
@@ -54,8 +56,11 @@ class record:
 
     Under `worldline record -- CMD` or a replay it *joins* that run and opens no second. `store` is a directory (default
     `.worldline/runs`); `secrets` are values that must never be written (a mapping labels them); `capture` is `full` or
-    `refs`; `policy` is `redact` or `stop`; `spec` declares bounds, tiers and retention. Raises what opening raises. An
-    exception that leaves the block is the run's outcome and goes on; the recording is complete all the same.
+    `refs`; `policy` is `redact` or `stop`; `spec` declares bounds, tiers and retention. `workspace` is the folder that
+    the agent works on: it is kept at each step, but for what `exclude` names (globs), so that forks begin in it.
+
+    Raises what opening raises. An exception that leaves the block is the run's outcome and goes on; the recording is
+    complete all the same.
     """
 
     def __init__(
@@ -69,6 +74,8 @@ class record:
         session: str | None = None,
         agent: Mapping[str, Any] | None = None,
         spec: RecordingSpec | None = None,
+        workspace: str | Path | None = None,
+        exclude: Iterable[str] = (),
     ) -> None:
         if capture not in CAPTURES or policy not in POLICIES:
             raise UsageError(
@@ -86,6 +93,7 @@ class record:
             session=session,
             agent=values.plain(dict(agent or {})),
             recording=spec,
+            workspace=workspace_spec(workspace, exclude),
             origin="pytest" if "PYTEST_CURRENT_TEST" in os.environ else None,
         )
         self._stack = ExitStack()
@@ -215,31 +223,42 @@ def tool(
         code = type(function).__call__
     if inspect.isgeneratorfunction(code) or inspect.isasyncgenfunction(code):
         raise UsageError(f"{name} is a generator; a tool returns its result whole")
-    crossing = _Crossing(function, name, Effect(effect), idempotency_key, capability)
+    crossing = Crossing(function, name, Effect(effect), idempotency_key, capability)
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(code):
 
         @functools.wraps(function)
         async def awaited(*args: Any, **kwargs: Any) -> Any:
             run = current()
-            if run is None:
+            if run is None or is_tool_taken(crossing.name, awaited):
                 return await function(*args, **kwargs)
             call = crossing.call(args, kwargs)
             return await doors.acall(run.boundary, call, lambda: function(*args, **kwargs), crossing.scope)
 
-        return cast(F, awaited)
+        return cast(F, _declared(awaited, crossing))
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
         run = current()
-        if run is None:
+        if run is None or is_tool_taken(crossing.name, called):
             return function(*args, **kwargs)
         call = crossing.call(args, kwargs)
         return doors.call(run.boundary, call, lambda: function(*args, **kwargs), crossing.scope)
 
-    return cast(F, called)
+    return cast(F, _declared(called, crossing))
 
 
-class _Crossing:
+def _declared(wrapper: Any, crossing: Crossing) -> Any:
+    wrapper.__worldline__ = crossing
+    return wrapper
+
+
+def crossing_of(function: Any) -> Crossing | None:
+    """How calls of a function under `@tool` cross; None of any other. For bridges, which then own its calls."""
+    found = getattr(function, "__worldline__", None)
+    return found if isinstance(found, Crossing) else None
+
+
+class Crossing:
     """How one tool's calls become `Call`s."""
 
     def __init__(
@@ -251,7 +270,7 @@ class _Crossing:
         capability: str | None = None,
     ) -> None:
         self._signature = inspect.signature(function)
-        self._name = name
+        self.name = name
         self._effect = effect
         self._idempotency_key = idempotency_key
         self._facts = {} if capability is None else {"capability": str(capability)}
@@ -265,12 +284,21 @@ class _Crossing:
         )
 
     def call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
-        arguments = self._bound(args, kwargs)
+        """The call that these arguments make. Raises `ValueRefused`, or `TypeError` where they do not fit."""
+        return self._call(self._bound(args, kwargs))
+
+    def named(self, arguments: Mapping[str, Any]) -> Call:
+        """The same for a framework that gives arguments by name and may add some that are its own, as a context."""
+        bound = self._signature.bind_partial(**arguments)
+        bound.apply_defaults()
+        return self._call(dict(bound.arguments))
+
+    def _call(self, arguments: dict[str, Any]) -> Call:
         if self._skip is not None:
             arguments.pop(self._skip, None)
         return Call(
             kind="action",
-            name=self._name,
+            name=self.name,
             inputs=self._inputs(arguments),
             effect=self._effect.value,
             idempotency_key=self._key(arguments),
@@ -295,17 +323,17 @@ class _Crossing:
             return Content.of(arguments)
         except ValueRefused as refused:
             what, path = refused.facts["type"], refused.facts["path"]
-            message = f"{self._name} was not run: its call has {what} at {path}; a recorded tool takes plain data"
+            message = f"{self.name} was not run: its call has {what} at {path}; a recorded tool takes plain data"
             raise ValueRefused(message, **refused.facts) from None
 
     def _key(self, arguments: Mapping[str, Any]) -> str | None:
         return None if self._idempotency_key is None else str(self._idempotency_key(**arguments))
 
 
-def step(name: str | None = None) -> AbstractContextManager[None]:
+def step(name: str | None = None, *, state: AgentState | None = None) -> AbstractContextManager[None]:
     """Everything inside is one step of the current run; nothing happens without one."""
     run = current()
-    return nullcontext() if run is None else run.step(name)
+    return nullcontext() if run is None else run.step(name, state=state)
 
 
 def lane(name: str) -> AbstractContextManager[None]:

@@ -6,7 +6,7 @@ told (`BranchResult`); a branch in which nothing happened leaves no trace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,11 @@ from worldline.engine.fork import ForkBoundary
 from worldline.engine.gate import PolicyEngine
 from worldline.engine.plan import ForkPoint
 from worldline.engine.replay import placeholder, resolve_secrets
+from worldline.engine.restored import BranchWorkspace, place_of, restoring
 from worldline.engine.spec import RecordingSpec, Spec
+from worldline.engine.steering import Steering
 from worldline.errors import NotReproducible
+from worldline.seams import within
 from worldline.seams.environment import PROVIDERS, provider_keys
 from worldline.seams.session import RecordingSession
 from worldline.store.recording import Recording
@@ -34,7 +37,8 @@ class BranchResult(msgspec.Struct, kw_only=True):
 
     `outcome` is the run's, or `not_reproducible` where its prefix could not be served (then `divergence` says where),
     or `nothing_new` where a resumed run had nothing left to do. `run` and `path` are then its parent's. `unknown` names
-    calls that had started when the record broke off; `score` is a verifier's; `interrupted` says why it is partial.
+    calls that had started when the record broke off; `workspace` is its folder, where the run kept one; `score` is a
+    verifier's; `interrupted` says why it is partial.
     """
 
     run: str
@@ -48,6 +52,7 @@ class BranchResult(msgspec.Struct, kw_only=True):
     error: str | None = None
     divergence: dict[str, Any] | None = None
     unknown: list[str] = []
+    workspace: str | None = None
     score: float | None = None
     interrupted: str | None = None
 
@@ -57,10 +62,20 @@ class BranchResult(msgspec.Struct, kw_only=True):
         return self.outcome not in (NOT_REPRODUCIBLE, NOTHING_NEW)
 
 
+class Place(msgspec.Struct, frozen=True):
+    """Where a branch is recorded that is a rollout of a study, and the seed that its chance is derived from."""
+
+    run: Path
+    seed: str
+
+
 class BranchSession:
     """Opens a branch at `point`. Raises what opening a recorder, a lineage or a port raises.
 
-    `secrets` gives the values of labels, as the environment does; a label without a value gets a placeholder.
+    `secrets` gives the values of labels, as the environment does; a label without a value gets a placeholder. Without
+    a `place` the branch stands beside its parent, and its chance is its own. `steering` is a study's. `folder`, which
+    is not there yet, is where a workspace goes that the run has kept, else it stands in the store; none is restored
+    where the agent works on files `as_it_stands`.
     """
 
     def __init__(
@@ -72,20 +87,70 @@ class BranchSession:
         agent: Mapping[str, Any] | None = None,
         secrets: Mapping[str, str] | None = None,
         port: int = 0,
+        place: Place | None = None,
+        steering: Steering | None = None,
+        folder: Path | None = None,
+        as_it_stands: bool = False,
     ) -> None:
         self.point = point
         known = {**resolve_secrets(point.parent, environment), **(secrets or {})}
         missing = {p.key: placeholder(p.key) for p in PROVIDERS.values() if not environment.get(p.key)}
         surroundings = {**missing, **environment, **known}
         spec = _spec(point, {**provider_keys(environment, MIN_LENGTH), **known}, agent)
+        seed = None
+        if place is not None:
+            spec = msgspec.structs.replace(spec, store=place.run.parent, run=place.run)
+            seed = place.seed
         self.session = RecordingSession(
-            spec, surroundings, port, lambda recorder: ForkBoundary(recorder, point, policy)
+            spec, surroundings, port, lambda recorder: ForkBoundary(recorder, point, policy, seed, steering)
         )
         self.recorder = self.session.recorder
         boundary = self.session.boundary
         assert isinstance(boundary, ForkBoundary), "opened right above"
         self.boundary = boundary
+        self.notes: list[str] = []  # what is not as it was, to be said
+        self.workspace = None if as_it_stands else self._workspace(folder, keeps=place is None)
         self.environment = self.session.environment()
+
+    def _workspace(self, folder: Path | None, keeps: bool) -> BranchWorkspace | None:
+        """The workspace that the branch begins in, where its run kept one."""
+        how = None if self.point.resumed else restoring(self.point)
+        if how is None:
+            return None
+        place = folder or place_of(self.point.parent.run_directory.parent.absolute(), self.recorder.run)
+        try:
+            workspace = BranchWorkspace(self.recorder, self.point, how, place, self.boundary.seed)
+        except BaseException:
+            self.session.discard()
+            raise
+        self.boundary.works_in(workspace, keeps=keeps)
+        return workspace
+
+    def launch(self, command: Sequence[str]) -> tuple[list[str], Path | None]:
+        """The words that start a command in the branch's workspace, and its folder; the command itself without one.
+
+        Where it can be, the command finds the workspace at the path where the recorded run had it.
+        """
+        if self.workspace is None:
+            return list(command), None
+        root, spec = self.workspace.env.root, self.workspace.how.spec
+        original = Path(spec.path)
+        why = within.why_not() if original.is_dir() else "it is gone"
+        if why is not None:
+            self.notes.append(f"the agent sees its workspace at {root}, not at {original}: {why}")
+            self.boundary.sees(str(root), spec.path)
+            return list(command), root
+        if inside := [
+            word for word in command if Path(word).is_file() and Path(word).absolute().is_relative_to(original)
+        ]:
+            self.notes.append(f"{inside[0]} stands in the workspace: the one of the checkpoint is run")
+        keep = [path for glob in spec.exclude for path in sorted(original.glob(glob))]
+        return within.launched(root, original, keep, command), None
+
+    def _discard(self) -> None:
+        if self.workspace is not None:
+            self.workspace.discard()
+        self.session.discard()
 
     def close(self, outcome: Mapping[str, Any], reason: str | None = None) -> BranchResult:
         """The agent has ended, with this outcome: seal, or leave no trace where nothing happened.
@@ -95,7 +160,7 @@ class BranchSession:
         try:
             news = self.boundary.end()
         except NotReproducible as refused:
-            self.session.discard()
+            self._discard()
             return self._told(NOT_REPRODUCIBLE, error=str(refused), divergence=_plain(refused.facts))
         if not news and self._adds_nothing(outcome):
             self.session.discard()
@@ -116,7 +181,7 @@ class BranchSession:
     def leave(self) -> None:
         """Stop without sealing, after a failure of our own; where nothing has happened no trace is left."""
         if self.boundary.is_empty:
-            self.session.discard()
+            self._discard()
         else:
             self.session.leave()
 
@@ -136,6 +201,7 @@ class BranchSession:
             mocked=counts.mocked,
             refused=counts.refused,
             unknown=unknown,
+            workspace=None if self.workspace is None or path is None else str(self.workspace.env.root),
             **more,
         )
 
@@ -177,9 +243,12 @@ def differing_agent(point: ForkPoint, agent: Mapping[str, Any]) -> str | None:
     return f"{CHANGED_AGENT}: {now.get('name')}" if all(known) and known[0] != known[1] else None
 
 
-def degraded(point: ForkPoint, workspace: Path | None) -> str | None:
-    """What a branch without a checkpoint cannot have restored, in words; None where nothing needs it."""
-    return AS_IT_STANDS if workspace is not None or point.plan.tools == "run" else None
+def substrate(point: ForkPoint, as_it_stands: bool) -> tuple[str, str | None]:
+    """What the workspace of a branch is restored from, and what of it is not as it was, in words."""
+    how = restoring(point)
+    if how is not None and not as_it_stands:
+        return how.first.ref.substrate, how.note
+    return "none", AS_IT_STANDS if as_it_stands or point.plan.tools == "run" else None
 
 
 Drive = Callable[[BranchSession], BranchResult]

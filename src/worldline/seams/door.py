@@ -2,6 +2,8 @@
 
     begin  encoded  chunk  finish  fail  abandon  note  info  forks
     ask  answer                                                 of permissions
+    restored                                                    the state that an agent goes on from
+    heard  turn  left                                           of servers whose calls are served
 
 Bodies are JSON. What the door refuses comes back as 409 with the error's class, message and facts, so that the caller
 raises the same error as if it held the recorder itself.
@@ -20,6 +22,8 @@ import msgspec
 from worldline.engine.asking import Asking, Asks, Request
 from worldline.engine.boundary import Boundary, Call, Live, RecordEnds, Served
 from worldline.engine.content import Content
+from worldline.engine.messages import Message
+from worldline.engine.order import GRACE_SECONDS, ThreadTurn
 from worldline.engine.threads import in_thread
 from worldline.errors import UsageError, WorldlineError
 from worldline.seams.way_out import WayOut
@@ -38,6 +42,8 @@ class Door:
         self._boundary = boundary
         self._info = info
         self._live: dict[str, Live] = {}
+        self._held: dict[str, Served] = {}  # given to callers that wait for their turn themselves
+        self._turns: dict[str, ThreadTurn] = {}  # those that have come and have not gone on
         self.way_out = WayOut()
 
     async def __call__(self, verb: str, body: bytes) -> tuple[int, dict[str, Any]]:
@@ -48,6 +54,9 @@ class Door:
                 return 200, await self._begin(ask)
             if verb == "ask":
                 return 200, await self._ask(ask)
+            if verb == "turn":
+                await self._turn(ask["call"])
+                return 200, {}
             return 200, await in_thread(self._answer, verb, ask)
         except WorldlineError as error:
             return 409, {"error": pack_error(error)}
@@ -65,13 +74,21 @@ class Door:
             case "chunk":
                 self._live[ask["call"]].chunk(base64.b64decode(ask["data"]), ask["ends_chunk"])
             case "finish":
-                self._live.pop(ask["call"]).finish(ask["data"], unpack_content(ask.get("result")))
+                self._live.pop(ask["call"]).finish(unpack_fields(ask["data"]), unpack_content(ask.get("result")))
             case "fail":
                 self._live.pop(ask["call"]).fail(ask["error"])
             case "abandon":
                 self._live.pop(ask["call"]).abandon(ask["why"])
             case "forks":
                 return {"forks": self._boundary.forks()}
+            case "restored":
+                found = self._boundary.restored()
+                state = None if found is None else pack_content(Content.of(found.state))
+                return {"schema": found and found.schema, "state": state}
+            case "left":
+                self._gone(ask["call"])
+            case "heard":
+                return {"messages": [_pack_message(each) for each in self._boundary.heard(ask["server"])]}
             case "answer":
                 self._answer_request(ask)
             case _:
@@ -93,12 +110,29 @@ class Door:
         reason = ask.get("reason")
         asks.answer(ask["seq"], ask["decision"], by=str(ask["by"]), via=ask.get("via"), reason=reason)
 
+    async def _turn(self, call: str) -> None:
+        """Return when the turn of a call has come. The next one's comes when its caller has gone on, or takes long."""
+        answer, turn = self._held.pop(call), ThreadTurn()
+        self._turns[call] = turn
+        come = asyncio.wrap_future(turn)
+        answer.turn(turn)
+        await come
+        asyncio.get_running_loop().call_later(GRACE_SECONDS, self._gone, call)
+
+    def _gone(self, call: str) -> None:
+        if (turn := self._turns.pop(call, None)) is not None:
+            turn.gone()
+
     async def _begin(self, ask: dict[str, Any]) -> dict[str, Any]:
+        waits = ask.pop("waits", True)
         answer = await in_thread(self._boundary.begin, unpack_call(ask))
         if isinstance(answer, Live):
             self._live[answer.call] = answer
             changed = answer.body and base64.b64encode(answer.body).decode("ascii")
-            return {"live": answer.call, "body": changed}
+            return {"live": answer.call, "body": changed, **({} if answer.seed is None else {"seed": answer.seed})}
+        if not waits:
+            self._held[answer.call] = answer
+            return {"served": await in_thread(pack_served, answer), "never_ended": answer.never_ended}
         if answer.never_ended:
             await asyncio.sleep(answer.patience)  # in the record it was given up meanwhile
             raise RecordEnds(answer.never_ended)
@@ -108,7 +142,7 @@ class Door:
 
 def pack_served(answer: Served) -> dict[str, Any]:
     """A recorded answer as the door's JSON: a response with its pieces, or a function's result or failure."""
-    is_response = "status" in answer.data
+    is_response = "complete" in answer.data
     pieces = answer.pieces() if is_response else []
     content = None if is_response or "error" in answer.data else answer.content()
     return {
@@ -155,6 +189,10 @@ def unpack_content(packed: Mapping[str, str] | None) -> Content | None:
         return None
     data = base64.b64decode(packed["b64"]) if "b64" in packed else packed["text"].encode("utf-8")
     return Content(data, packed.get("type", JSON))
+
+
+def _pack_message(message: Message) -> dict[str, Any]:
+    return {**msgspec.structs.asdict(message), "content": pack_content(message.content)}
 
 
 def pack_fields(data: Mapping[str, Any]) -> dict[str, Any]:

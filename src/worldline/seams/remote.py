@@ -19,9 +19,11 @@ import msgspec
 
 from worldline import errors
 from worldline.engine import failure, matcher
+from worldline.engine.agent_state import Dumped
 from worldline.engine.asking import Decision, Request
 from worldline.engine.boundary import Call, Live, Served
 from worldline.engine.content import Content
+from worldline.engine.messages import Message
 from worldline.engine.order import at_once
 from worldline.engine.threads import in_thread
 from worldline.errors import JoinError, WorldlineError
@@ -54,13 +56,16 @@ class RemoteBoundary:
         self.mode: str = self.info["mode"]
         self.asks = RemoteAsks(self)
 
-    def begin(self, call: Call) -> Served | Live:
-        """Ask the run. Raises what its boundary raises."""
-        answer = self.ask("begin", pack_call(call))
+    def begin(self, call: Call, waits: bool = True) -> Served | Live:
+        """Ask the run. Raises what its boundary raises.
+
+        A served answer comes when its turn has; where `waits` is False at once, and `RemoteServed.wait` is its turn.
+        """
+        answer = self.ask("begin", pack_call(call) if waits else {**pack_call(call), "waits": False})
         if "served" in answer:
-            return RemoteServed(answer["served"])
+            return RemoteServed(answer["served"], None if waits else self, answer.get("never_ended"))
         changed = answer.get("body")
-        return RemoteLive(self, answer["live"], changed and base64.b64decode(changed))
+        return RemoteLive(self, answer["live"], changed and base64.b64decode(changed), answer.get("seed"))
 
     def note(self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         """Add a row that is no crossing."""
@@ -70,6 +75,17 @@ class RemoteBoundary:
         """How many forks the agent of that run came past."""
         passed: int | None = self.ask("forks", {})["forks"]
         return passed
+
+    def restored(self) -> Dumped | None:
+        """The state that the agent goes on from, on a branch that restores it."""
+        told = self.ask("restored", {})
+        content = unpack_content(told["state"])
+        return None if content is None else Dumped(told["schema"], content.value())
+
+    def heard(self, server: str) -> list[Message]:
+        """What the record has of a server's messages beside its answers."""
+        told = self.ask("heard", {"server": server})["messages"]
+        return [Message(**{**each, "content": unpack_content(each["content"])}) for each in told]
 
     def ask(self, verb: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """One verb of the door. Raises the door's own error, or `JoinError`."""
@@ -120,9 +136,13 @@ class RemoteAsks:
 
 
 class RemoteServed(Served):
-    """An answer of the record, released by the other side already."""
+    """An answer of the record, released by the other side already; where there is an `owner`, once `wait` returns."""
 
-    def __init__(self, packed: Mapping[str, Any]) -> None:
+    def __init__(
+        self, packed: Mapping[str, Any], owner: RemoteBoundary | None = None, never_ended: str | None = None
+    ) -> None:
+        self.never_ended = never_ended
+        self._owner = owner
         self.call = packed["call"]
         self.data: Mapping[str, Any] = packed["data"]
         self.patience = packed["patience"]
@@ -137,17 +157,28 @@ class RemoteServed(Served):
         """The recorded body."""
         return self._pieces
 
+    def wait(self) -> None:
+        """Return when its turn has come. Whose turn is next waits until `left` says that this one has gone out."""
+        if self._owner is not None:
+            self._owner.ask("turn", {"call": self.call})
+
+    def left(self) -> None:
+        """It has gone out."""
+        if self._owner is not None:
+            self._owner.ask("left", {"call": self.call})
+
     def turn(self, into: Future[None] | None = None) -> Future[None]:
-        """Come already: the other side waited."""
+        """Come already: the other side waited, or `wait` did."""
         return at_once(into)
 
 
 class RemoteLive(Live):
     """A call that this process carries out and the other side records."""
 
-    def __init__(self, boundary: RemoteBoundary, call: str, body: bytes | None = None) -> None:
+    def __init__(self, boundary: RemoteBoundary, call: str, body: bytes | None = None, seed: str | None = None) -> None:
         self.call = call
         self.body = body
+        self.seed = seed
         self._boundary = boundary
 
     def encoded(self, encoding: str) -> None:
@@ -164,7 +195,7 @@ class RemoteLive(Live):
 
     def finish(self, data: Mapping[str, Any], result: Content | None = None) -> None:
         """Record the answer."""
-        self._boundary.ask("finish", {"call": self.call, "data": dict(data), "result": pack_content(result)})
+        self._boundary.ask("finish", {"call": self.call, "data": pack_fields(data), "result": pack_content(result)})
 
     def fail(self, error: Mapping[str, Any]) -> None:
         """Record the failure."""

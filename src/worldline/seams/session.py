@@ -17,6 +17,7 @@ from worldline.engine.fork import ForkBoundary
 from worldline.engine.recorder import Recorder
 from worldline.engine.replay import ReplayBoundary, ReplayReport, placeholder, resolve_secrets
 from worldline.engine.spec import Spec
+from worldline.engine.workspace import Workspace
 from worldline.seams.door import Door
 from worldline.seams.environment import PROVIDERS, child_environment, recorded_environment, upstreams
 from worldline.seams.wire.proxy import Proxy
@@ -52,6 +53,13 @@ class RecordingSession:
         except BaseException:
             self.recorder.discard()
             raise
+        try:
+            if spec.workspace is not None and isinstance(self.boundary, RecordBoundary):
+                self.boundary.workspace = Workspace.opened(self.recorder, spec.workspace)
+        except BaseException:
+            self.proxy.close(drain_seconds=0)
+            self.recorder.discard()
+            raise
         self._announce(answers)
         self._environment = environment
 
@@ -64,6 +72,7 @@ class RecordingSession:
             "attempt": recorder.attempt_id,
             "session": recorder.session,
             "secrets": recorder.vault.labels,
+            "crossed": dict(self.boundary.crossed),
             "path": str(recorder.run_directory.absolute()),
         }
 
@@ -89,6 +98,8 @@ class RecordingSession:
         self.boundary.asks.close()
         self.proxy.close()
         try:
+            if self.boundary.workspace is not None:
+                self.boundary.workspace.ends()
             return self.recorder.seal(disposition, reason)
         except BaseException:
             self.recorder.close()

@@ -156,6 +156,19 @@ def _linked(path: Path, further: Path) -> bool:
     return True
 
 
+def share(path: Path, shared: Path) -> None:
+    """Make a durable content and the pool's of its name one file: the pool's, where that holds the same bytes."""
+    if _same(shared, path):
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        temporary.unlink(missing_ok=True)
+        if _linked(shared, temporary):
+            os.replace(temporary, path)
+            temporary.unlink(missing_ok=True)  # renaming one name of a file to another of it does nothing
+        return
+    layout.make_private(shared.parent, shared=True)
+    _linked(path, shared)
+
+
 def release(pool: Path, names: Iterable[str], *, shared: bool = False) -> None:
     """Take contents out of the pool where no run has them any more (the pool's is their last name), for good.
 

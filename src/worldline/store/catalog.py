@@ -21,6 +21,7 @@ from worldline.store import layout
 from worldline.store.bundle.packed import open_recording
 from worldline.store.listed import Entry, Listed
 from worldline.store.recording import Recording
+from worldline.store.studies.folder import kept_rollouts
 
 BUNDLE = ".skn"  # what the names of bundles end with
 
@@ -138,6 +139,9 @@ def path_of(name: str, store: Path) -> Path | None:
     found = [run for run in here if run.name.removeprefix("run_").startswith(bare)]
     if not found and len(bare) >= 4:
         found = [run for run in here if run.name.endswith(bare)]
+    if not found and len(bare) >= 4:  # a rollout that a study kept is no run of the list, and can be named all the same
+        kept = kept_rollouts(store)
+        found = [run for run in kept if run.name.removeprefix("run_").startswith(bare) or run.name.endswith(bare)]
     if len(found) > 1:
         some = ", ".join(run.name for run in found[:4])
         how = "begin" if found[0].name.removeprefix("run_").startswith(bare) else "end"

@@ -5,6 +5,7 @@ runs/<run>/trajectory/attempts/<ainst_...>/     owner-only
     lock  open.json  tail.jsonl  progress.json  chunks/000000.jsonl ...  blobs/{ordinary,restricted}/<hh>/<name>
     result.json  manifest.staged.json  manifest.json  tail.torn  expiry.jsonl  annotations.jsonl  audit.jsonl
 runs/.contents/<hh>/<name>                      further names of contents that several runs hold
+runs/studies/<study>/{journal.jsonl,<run>/...}  a study and the rollouts that it kept, which are runs like any other
 
 `lock` is empty; `open.json` is derived from the header row; `progress.json` is gone once there is a result; `tail.torn`
 keeps what a crash cut off. Outside the seal stand `expiry.jsonl`, which says what was removed since, and what people
@@ -15,11 +16,12 @@ wrote beside it: `annotations.jsonl`, `audit.jsonl`. The key that names restrict
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ RESULT, STAGED, MANIFEST = "result.json", "manifest.staged.json", "manifest.json
 CHUNKS, BLOBS, TORN, EXPIRY = "chunks", "blobs", "tail.torn", "expiry.jsonl"
 BESIDE = ANNOTATIONS, AUDIT = "annotations.jsonl", "audit.jsonl"
 POOL = ".contents"
+STUDIES = "studies"  # beside the runs: a folder for each study, with its journal and the rollouts that were kept
 SEALED_NAMES = frozenset({LOCK, OPEN, RESULT, STAGED, MANIFEST, CHUNKS, BLOBS, TORN, EXPIRY, ANNOTATIONS, AUDIT})
 # Everything that a sealed attempt's directory may hold. All of it is checked: against the manifest or the header, or by
 # a chain of its own.
@@ -70,12 +73,31 @@ def keep_out_of_git(store: Path) -> None:
         os.close(descriptor)
 
 
+@contextmanager
+def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
+    """Hold the lock of a file, which is made where it is not there; with `shared` others may, too. Waits for it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child that was forked meanwhile has the descriptor, too
+        os.close(descriptor)
+
+
+def make_folder(path: str) -> None:
+    """Make one new folder that only its owner can enter; its name is not durable yet. Raises `FileExistsError`."""
+    os.mkdir(path, 0o700)
+    if os.stat(path).st_mode & 0o700 != 0o700:  # the umask takes from its owner, too
+        os.chmod(path, 0o700)
+
+
 def create(path: Path) -> int:
     """Open a file that must be new, for appending, readable by its owner only. Returns the descriptor."""
     return _owners(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600))
 
 
-def create_for_writing(path: Path) -> int:
+def create_for_writing(path: Path | str) -> int:
     """Open a file that must be new, for writing anywhere in it, readable by its owner only."""
     return _owners(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
@@ -102,8 +124,6 @@ def write_all(descriptor: int, data: bytes) -> None:
 def sync(descriptor: int) -> None:
     """Make the file's data durable (on macOS down to the medium, which fsync alone does not)."""
     if sys.platform == "darwin":
-        import fcntl
-
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
     else:
         os.fdatasync(descriptor)
@@ -200,6 +220,12 @@ def link_in(attempt: Path) -> Path | None:
     folders = (attempt, *(attempt / name for name in (CHUNKS, BLOBS, *(f"{BLOBS}/{tier}" for tier in TIERS))))
     entries = (path for folder in folders if folder.is_dir() for path in folder.iterdir())
     return next((path for path in (attempt, *entries) if path.is_symlink()), None)
+
+
+def homes(run: Path) -> tuple[Path, ...]:
+    """The stores in which the family of a run stands: its own, and of a rollout the one that its study is about."""
+    store = run.parent
+    return (store, store.parent.parent) if store.parent.name == STUDIES else (store,)
 
 
 def blob_path(attempt: Path, tier: str, name: str) -> Path:

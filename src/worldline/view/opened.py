@@ -25,6 +25,7 @@ from worldline.view.answers import JSON, LINES, Answer, Bytes, Stream, etag_of, 
 from worldline.view.contents import Contents
 from worldline.view.follow import follow
 from worldline.view.indexed import Indexed
+from worldline.view.studied import studied
 
 BUNDLE_TYPE = "application/zip"
 _BESIDE = (layout.ANNOTATIONS, layout.AUDIT)
@@ -35,6 +36,9 @@ class Opened(Protocol):
 
     def recording(self) -> Recording:
         """The recording as it stands there now. Raises what opening raises."""
+
+    def about(self) -> dict[str, Any]:
+        """What `r/<id>/about` answers. Raises what opening raises."""
 
     def get(self, words: list[str], query: Mapping[str, str], headers: Mapping[str, str]) -> Answer | None:
         """The answer to a GET."""
@@ -53,6 +57,7 @@ def about(recording: Recording, kind: str) -> dict[str, Any]:
         facts |= {"run": recording.run_id, "attempt": recording.attempt_id, "outcome": recording.summary.get("outcome")}
         header = recording.header.data
         facts |= {"task": header["task"]["text"], "session": header["session"], "parent": header.get("parent")}
+        facts["expired"] = len(recording.expiry.removals)
     except (Damaged, NewerFormat) as error:
         facts["trouble"] = {"error": error.kind, "what": str(error)}
     return facts
@@ -76,7 +81,7 @@ def _of_every_run(recording: Recording, words: list[str]) -> Answer | None:
         case ["audit"]:
             return said(notes.audits(recording))
         case ["study"]:
-            return said(None)  # no study stands beside a run of this format
+            return said(studied(recording))
         case [name] if name in _BESIDE:
             return held(notes.stored(recording, name), LINES)
     return None
@@ -96,11 +101,15 @@ class Bundle:
         """The bundle; the file that stands there now, which may be another one with more notes in it."""
         return self._recording if self._remote else PackedRecording(str(self._path))
 
+    def about(self) -> dict[str, Any]:
+        """What the page's first line says."""
+        return about(self.recording(), "bundle")
+
     def get(self, words: list[str], query: Mapping[str, str], headers: Mapping[str, str]) -> Answer | None:
         """The answer to a GET."""
         match words:
             case ["about"]:
-                return said(about(self.recording(), "bundle"))
+                return said(self.about())
             case ["bundle.skn"] if self._remote:
                 return Bytes(self._source, BUNDLE_TYPE, etag=f'"{self._recording.container.seal}-{self._source.size}"')
             case ["bundle.skn"]:
@@ -161,12 +170,17 @@ class Directory:
             self._sealed = seal, found
         return self._sealed[1]
 
+    def about(self) -> dict[str, Any]:
+        """What the page's first line says."""
+        recording = self.recording()
+        return about(recording, "live" if recording.live and recording.manifest is None else "directory")
+
     def get(self, words: list[str], query: Mapping[str, str], headers: Mapping[str, str]) -> Answer | None:
         """The answer to a GET."""
         recording = self.recording()
         match words:
             case ["about"]:
-                return said(about(recording, "live" if recording.live and recording.manifest is None else "directory"))
+                return said(self.about())
             case ["index.json"]:
                 return held(self._index.data(), JSON)
             case [layout.MANIFEST | layout.RESULT as name]:

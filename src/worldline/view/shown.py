@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from worldline import __version__
-from worldline.errors import RecordingNotFound
+from worldline.errors import RecordingNotFound, WorldlineError
 from worldline.model.ids import is_id
 from worldline.store.bundle.packed import PackedRecording
 from worldline.store.catalog import BUNDLE, runs
 from worldline.store.recording import Recording
+from worldline.store.studies.folder import kept_rollouts
 from worldline.view.opened import Opened, opened
 
 RUN, COMPARE, RUNS = "run", "compare", "runs"
@@ -55,7 +57,14 @@ class Shown:
             "runs": self.ids,
             "features": {"fork": fork, "notes": True, "live": True},
             "store": str(self.store) if self.store is not None else "",
+            "about": dict(self._abouts()),
         }
+
+    def _abouts(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Of each run named what `r/<id>/about` answers, so that the page need not ask; of one refused none."""
+        for name, run in self._named.items():
+            with suppress(WorldlineError, OSError):  # asked for itself it says why
+                yield name, run.about()
 
     def run(self, name: str) -> Opened:
         """The run that an id of the page means. Raises `RecordingNotFound`, or what opening raises."""
@@ -76,7 +85,7 @@ class Shown:
         """The run or the bundle of this name, found among those that stand there."""
         store = self.store
         if store is not None and is_id(name, "run"):
-            for path in runs(store):
+            for path in (*runs(store), *kept_rollouts(store)):
                 if path.name == name:
                     return Recording(path)
         if store is not None and name.endswith(BUNDLE) and store.is_dir():

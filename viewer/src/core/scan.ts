@@ -29,6 +29,9 @@ export function scan(recording: LogRecording, changed: (outline: Folded) => void
   return typeof Worker === "undefined" ? here(recording, outline, take) : elsewhere(recording, outline, take);
 }
 
+/** What folds the first rows. Asked for as soon as something is opened, so that it is there when they are. */
+export const prepare = (): Promise<typeof import("./first")> => import("./first");
+
 const lines = (rows: Row[]): string => rows.map((row) => `${row.raw as string}\n`).join("");
 
 /** Without workers (in tests, or where a browser starts none): the worker's own code, in this thread. */
@@ -50,6 +53,15 @@ function here(recording: LogRecording, outline: Folded, take: (s: Snapshot) => v
 function elsewhere(recording: LogRecording, outline: Folded, take: (s: Snapshot) => void): Scan {
   const worker = start();
   let instead: Scan | null = null;
+  let came = false;
+  prepare()
+    .then(({ firstRows }) => firstRows(recording))
+    .then(
+      (first) => {
+        if (first && !came && !instead) take(first);
+      },
+      () => undefined, // what cannot be read here the worker cannot read either, and says so
+    );
   let settle: { resolve: () => void; reject: (error: Error) => void } | null = null;
   const done = new Promise<void>((resolve, reject) => {
     settle = { resolve, reject };
@@ -57,12 +69,13 @@ function elsewhere(recording: LogRecording, outline: Folded, take: (s: Snapshot)
   worker.onmessage = ({ data }: MessageEvent<Word>) => {
     if (data.is === "failed") return settle?.reject(new Unreadable("damaged", data.what));
     if (data.is !== "snapshot") return;
+    came = true;
     take(data.snapshot);
     if (data.snapshot.done) settle?.resolve();
   };
   worker.onerror = (event) => {
     worker.terminate();
-    if (outline.version > 0) return settle?.reject(new Unreadable("damaged", `the worker stopped: ${event.message}`));
+    if (came) return settle?.reject(new Unreadable("damaged", `the worker stopped: ${event.message}`));
     // It did not even start (a browser's rule, or a policy): slower, and all the same.
     instead ??= here(recording, outline, take);
     instead.done.then(

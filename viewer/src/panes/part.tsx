@@ -8,8 +8,8 @@ import type { JSX } from "preact";
 
 type Pane<P> = (props: P) => JSX.Element | null;
 
-/** `part(async () => (await import("./compare")).Compare)`: the same pane, loaded once. */
-export function part<P extends object>(load: () => Promise<Pane<P>>): Pane<P> {
+/** `part(async () => (await import("./compare")).Compare)`: the same pane, loaded once; `waiting` stands there until then. */
+export function part<P extends object>(load: () => Promise<Pane<P>>, waiting: JSX.Element | null = null): Pane<P> {
   const loaded = signal<Pane<P> | null>(null);
   const failed = signal("");
   let asked = false;
@@ -28,6 +28,6 @@ export function part<P extends object>(load: () => Promise<Pane<P>>): Pane<P> {
         </p>
       );
     const Loaded = loaded.value;
-    return Loaded === null ? null : <Loaded {...props} />;
+    return Loaded === null ? waiting : <Loaded {...props} />;
   };
 }

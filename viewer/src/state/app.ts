@@ -50,7 +50,7 @@ export const body = signal<StepBody | null>(null);
 export const maskOn = signal(true);
 export const theme = signal<"system" | "light" | "dark">("system");
 export const drawer = signal<"none" | "forks" | "search" | "help" | "note" | "fork" | "reveal">("none");
-export const page = signal<"empty" | "opening" | "run" | "compare" | "runs" | "error">("empty");
+export const page = signal<"empty" | "opening" | "run" | "compare" | "runs" | "error">("opening");
 export const trouble = signal<{ title: string; what: string; todo: string } | null>(null);
 
 export const outline = computed(() => run.value?.outline ?? null);

@@ -7,12 +7,14 @@
 import { signal } from "@preact/signals";
 import { other, playhead, run, stage, step, tab, type Stage, type Tab } from "./app";
 import { goTo, seek, seekRow } from "./moves";
+import { placeOfNumber, stepNumber } from "./numbers";
 
 export interface Place {
   url?: string;
   run?: string;
   /** The run beside it in a comparison. */
   with?: string;
+  /** The number that people know it by, as `worldline show` prints it. */
   step?: number;
   seq?: number;
   tab?: Tab;
@@ -64,7 +66,7 @@ export function here(): Place {
   if (run.value === null) return place;
   place.run = runId(run.value.recording.header.data);
   if (other.value !== null) place.with = runId(other.value.recording.header.data);
-  place.step = step.value;
+  place.step = stepNumber(step.value);
   place.tab = tab.value;
   place.stage = stage.value;
   place.t = Math.round(playhead.value / 1e6);
@@ -77,10 +79,11 @@ export function follow(place: Place): boolean {
   if (place.stage) stage.value = place.stage;
   if (place.seq !== undefined) seekRow(place.seq);
   else if (place.step !== undefined) {
-    goTo(place.step);
+    const to = placeOfNumber(place.step);
+    goTo(to);
     const steps = run.value?.outline.steps;
     const t = (place.t ?? -1) * 1e6;
-    const next = steps && place.step + 1 < steps.length ? steps.t0(place.step + 1) : Infinity;
+    const next = steps && to + 1 < steps.length ? steps.t0(to + 1) : Infinity;
     // A time is rounded to milliseconds, so the very begin of the step may lie behind it.
     if (steps && t > steps.t0(step.value) && t < next) seek(t);
   } else if (place.t !== undefined) seek(place.t * 1e6);

@@ -27,6 +27,7 @@ import {
 import { follow, parse, say, type Place } from "./link";
 import { maskAgain } from "./mask";
 import { goTo, grew } from "./moves";
+import { placeOfNumber } from "./numbers";
 import { get, ServerError } from "./server";
 
 /** What `GET api/session` answers. */
@@ -36,6 +37,8 @@ export interface Session {
   runs: string[];
   features: { fork: boolean; notes: boolean; live: boolean };
   store: string;
+  /** What `r/<id>/about` says of the runs that were named, so that it need not be asked. */
+  about?: Record<string, unknown>;
 }
 
 export const session = signal<Session | null>(null);
@@ -168,7 +171,13 @@ async function openSession(now: Session, place: Place): Promise<void> {
     page.value = "runs";
     return;
   }
-  await openRun(right === undefined ? [{ served: left }] : [{ served: left }, { served: right }], place);
+  const sources = [left, ...(right === undefined ? [] : [right])];
+  await openRun(
+    sources.map((id) => ({ served: id, about: now.about?.[id] })),
+    place,
+  );
+  // A run that is opened again later may have been sealed meanwhile.
+  delete now.about;
 }
 
 async function openOne(source: Source, wanted: () => boolean): Promise<Open> {
@@ -252,7 +261,7 @@ function pointsAt(place: Place): boolean {
 
 function reached(open: Open, place: Place): boolean {
   const { outline } = open;
-  if (place.step !== undefined) return outline.steps.length > place.step + 1;
+  if (place.step !== undefined) return outline.steps.length > placeOfNumber(place.step, outline) + 1;
   if (place.seq !== undefined) return outline.scanned > place.seq;
   return false;
 }

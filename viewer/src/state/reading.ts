@@ -4,14 +4,14 @@ import { check, type Checking } from "../core/integrity";
 import { openAddress, openFile, openPage, openRun, type Opened } from "../core/open";
 import type { Folded } from "../core/outline";
 import type { LogRecording } from "../core/recording";
-import { scan } from "../core/scan";
+import { prepare, scan } from "../core/scan";
 import { search, type Progress, type Query } from "../core/search";
 import type { Recording, StepBody } from "../core/types";
 import { verdictOf } from "../core/verdict";
 import type { Open } from "./app";
 
 /** Where a recording lies: a file of the user, an address, a run of the page's server, or the page itself. */
-export type Source = { file: File } | { url: string } | { served: string } | { inside: true };
+export type Source = { file: File } | { url: string } | { served: string; about?: unknown } | { inside: true };
 
 /** What the page is told while a recording is folded and followed. */
 export interface Watch {
@@ -29,6 +29,7 @@ export function carries(page: Document = document): boolean {
 
 /** Opens it. What it gives is drawn at once; rows, verdict and integrity fill up behind. */
 export async function openSource(source: Source, watch: Watch): Promise<{ open: Open; stop: () => void }> {
+  void prepare();
   const { recording, integrity } = await read(source);
   const annotations = await recording.annotations();
   const scanning = scan(recording, (outline) => {
@@ -62,7 +63,27 @@ export async function openSource(source: Source, watch: Watch): Promise<{ open: 
     scanning.add(rows, state === "ended");
     watch.grew(open, rows.length);
     watch.state(open, state);
+    if (state === "ended") void judged();
   });
+  /** A live run that has ended is sealed now, or never was: it is opened once more, and judged as any other. */
+  const judged = async (): Promise<void> => {
+    await scanning.done.catch(() => undefined); // said above already
+    let again: Opened;
+    try {
+      // What the server said of it at first was said of a run that still grew.
+      again = await read("served" in source ? { served: source.served } : source);
+    } catch (reason) {
+      integrity.problems.push({
+        what: `it ended, and could not be opened again: ${reason instanceof Error ? reason.message : String(reason)}`,
+      });
+      return watch.changed(open);
+    }
+    if (stopped) return;
+    checking?.stop();
+    Object.assign(integrity, again.integrity);
+    watch.changed(open);
+    checking = check(again.recording, integrity, () => watch.changed(open));
+  };
   return {
     open,
     stop: () => {
@@ -81,7 +102,7 @@ function baseOf(id: string): string {
 async function read(source: Source): Promise<Opened> {
   if ("file" in source) return openFile(source.file, source.file.name);
   if ("url" in source) return openAddress(source.url);
-  if ("served" in source) return openRun(baseOf(source.served));
+  if ("served" in source) return openRun(baseOf(source.served), source.about);
   const opened = await openPage();
   if (opened === null) throw new Error("This page carries no recording.");
   return opened;

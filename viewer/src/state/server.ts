@@ -30,15 +30,36 @@ export async function post<T = unknown>(path: string, body: unknown): Promise<T>
   return (text === "" ? null : JSON.parse(text)) as T;
 }
 
+/** The page asked for its session before the app was there (`tools/boot.js`). That answer counts once. */
+function early(path: string): Promise<Response> | undefined {
+  const page = globalThis as { __session?: Promise<Response> };
+  const asked = path === "api/session" ? page.__session : undefined;
+  if (asked) delete page.__session;
+  return asked;
+}
+
 async function ask(path: string, init: RequestInit): Promise<Response> {
   const what = `${init.method ?? "GET"} ${path}`;
   let answer: Response;
   try {
-    answer = await fetch(path, { ...init, credentials: "same-origin", cache: "no-store" });
+    answer = await (early(path) ?? fetch(path, { ...init, credentials: "same-origin", cache: "no-store" }));
   } catch (reason) {
     if (reason instanceof DOMException && reason.name === "AbortError") throw reason;
     throw new ServerError(what, 0, "");
   }
-  if (!answer.ok) throw new ServerError(what, answer.status, (await answer.text()).slice(0, 200));
+  if (!answer.ok) throw new ServerError(what, answer.status, wordsOf(await answer.text()));
   return answer;
+}
+
+/** What the server says in a refusal: its words, and what to do; or the answer as it came. */
+export function wordsOf(answer: string): string {
+  let said: unknown;
+  try {
+    said = JSON.parse(answer);
+  } catch {
+    return answer.slice(0, 200);
+  }
+  const { what, why, todo } = (said ?? {}) as { what?: unknown; why?: unknown; todo?: unknown };
+  const words = [what ?? why, todo].filter((part) => typeof part === "string" && part !== "");
+  return words.length > 0 ? words.join(" ").slice(0, 600) : answer.slice(0, 200);
 }

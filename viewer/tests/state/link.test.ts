@@ -39,6 +39,19 @@ describe("a link", () => {
     }
   });
 
+  it("names a step of a branch by the number that people know; a number before the branch is its place", () => {
+    const open = story();
+    open.outline.base = 5;
+    run.value = open;
+    goTo(3);
+    expect(parse(write(here())).step).toBe(8);
+    goTo(0);
+    follow({ step: 8 });
+    expect(step.value).toBe(3);
+    follow({ step: 2 });
+    expect(step.value).toBe(2);
+  });
+
   it("is read as it was written", () => {
     const places: Place[] = [
       {},

@@ -223,15 +223,20 @@ def _sealed_anew(
 
 
 def _coverage(coverage: dict[str, Any], again: Callable[[Any], Any]) -> dict[str, Any]:
-    """A manifest's coverage; the names of tools in it are somebody's words."""
-    tools: dict[str, Any] = {}
-    told = coverage.get("tools")
-    for what, counts in told.items() if isinstance(told, dict) else ():
-        named: Counter[str] = Counter()
-        for name, count in counts.items() if isinstance(counts, dict) else ():
-            named[again(name)] += count if isinstance(count, int) else 0
-        tools[what] = dict(sorted(named.items()))
-    return {**coverage, "tools": tools}
+    """A manifest's coverage; the names of tools and models in it are somebody's words."""
+    tools, models = coverage.get("tools"), coverage.get("decision")
+    said = {what: _named(counts, again) for what, counts in tools.items()} if isinstance(tools, dict) else {}
+    told = {**coverage, "tools": said}
+    if isinstance(models, dict) and "outside" in models:
+        told["decision"] = {**models, "outside": _named(models["outside"], again)}
+    return told
+
+
+def _named(counts: Any, again: Callable[[Any], Any]) -> dict[str, int]:
+    named: Counter[str] = Counter()
+    for name, count in counts.items() if isinstance(counts, dict) else ():
+        named[again(name)] += count if isinstance(count, int) else 0
+    return dict(sorted(named.items()))
 
 
 def _line(derived_from: dict[str, Any] | None, again: Callable[[Any], Any]) -> dict[str, Any] | None:

@@ -25,6 +25,7 @@ _OPERATIONS = {
     "gemini.generate": "generate_content",
     "gemini.embeddings": "embeddings",
     "bedrock.converse": "chat",
+    "pydantic_ai": "chat",
 }
 """Route name: `gen_ai.operation.name`. The conventions have no word for the others."""
 

@@ -6,7 +6,7 @@ HTML page, bytes made to break a parser.
 
 from __future__ import annotations
 
-from worldline.model.dialects import anthropic, openai_chat, openai_responses
+from worldline.model.dialects import anthropic, openai_chat, openai_responses, pydantic_ai
 from worldline.model.dialects.assembly import Assembly
 from worldline.model.dialects.cut import close
 from worldline.model.dialects.dialect import Dialect
@@ -15,7 +15,8 @@ from worldline.model.dialects.shapes import Ask, Decision
 from worldline.model.dialects.sse import all_events
 
 DIALECTS: dict[str, Dialect] = {
-    dialect.route: dialect for dialect in (openai_chat.DIALECT, openai_responses.DIALECT, anthropic.DIALECT)
+    dialect.route: dialect
+    for dialect in (openai_chat.DIALECT, openai_responses.DIALECT, anthropic.DIALECT, pydantic_ai.DIALECT)
 }
 """Every dialect that can be read, by the name of its route."""
 

@@ -20,6 +20,7 @@ from worldline.engine.boundary import Boundary, Call, Live, RecordEnds, Served, 
 from worldline.engine.threads import in_thread
 from worldline.errors import UsageError, WorldlineError
 from worldline.seams.lanes import lane
+from worldline.seams.taken import is_model_taken
 from worldline.seams.wire.exchange import call_of, recorded_headers, served_headers
 from worldline.seams.wire.http import header
 from worldline.seams.wire.server import error_body
@@ -31,7 +32,9 @@ LIBRARIES = ("httpx2", "httpx")
 class OpenRun(Protocol):
     """What a twin needs of a run: its own URL, and its door."""
 
-    url: str
+    @property
+    def url(self) -> str | None:
+        """Its own URL; None where nothing records just now."""
 
     @property
     def boundary(self) -> Boundary:
@@ -54,7 +57,7 @@ def twin(run: OpenRun, inner: Any) -> Any:
 
 def wrap_client(run: OpenRun, client: Any) -> Any:
     """A copy of an SDK client (OpenAI, Anthropic, and what is built like them) that goes through the twin."""
-    if str(getattr(client, "base_url", "")).startswith(run.url):
+    if run.url is not None and str(getattr(client, "base_url", "")).startswith(run.url):
         return client
     http_client = getattr(client, "_client", None)
     if http_client is None or not hasattr(client, "copy"):
@@ -62,12 +65,22 @@ def wrap_client(run: OpenRun, client: Any) -> Any:
     library = _library_of(http_client)
     # A copy that shares all it was made with (proxies, certificates, headers, hooks, limits); only the way out is ours.
     own = copy.copy(http_client)
+    kind: Any = type(http_client)
+    own.__class__ = _sharing(kind)
     own._transport = _around(run, http_client._transport, http_client, library)
     own._mounts = {
         pattern: mounted and _around(run, mounted, http_client, library)
         for pattern, mounted in http_client._mounts.items()
     }
     return client.copy(http_client=own)
+
+
+@functools.cache
+def _sharing(kind: Any) -> Any:
+    """The class for a copy of an HTTP client: SDKs close theirs when it is forgotten, and this one shares its pool."""
+    if getattr(kind, "shares_pool", False):
+        return kind
+    return type(kind.__name__, (kind,), {"__del__": lambda self: None, "shares_pool": True})
 
 
 def _around(run: OpenRun, transport: Any, http_client: Any, library: Any) -> Any:
@@ -86,8 +99,8 @@ def _library_of(thing: Any) -> Any:
 
 
 def _call(run: OpenRun, request: Any, body: bytes) -> Call | None:
-    """The call that a request is; None for one that goes to this run's own proxy, which records it itself."""
-    if str(request.url).startswith(run.url):
+    """The call that a request is; None for one that is not ours: this run's proxy has it, or a seam further out."""
+    if is_model_taken() or run.url is None or str(request.url).startswith(run.url):
         return None
     headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw)
     target = request.url.raw_path.decode("ascii")

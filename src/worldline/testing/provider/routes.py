@@ -128,6 +128,18 @@ class Routes:
         return attempt, Mint.for_request(path, body, attempt)
 
 
+def answer_to(api: str, body: bytes, say: Say) -> Answer | None:
+    """What a provider of this API sends that says `say` to a request; None for one that it does not know."""
+    path = next((path for path, (dialect, _) in _APIS.items() if api == dialect.API), None)
+    request = Request("POST", path or "", [], body, 0)
+    if path is None or not isinstance(request.json, dict):
+        return None
+    dialect, platform = _APIS[path]
+    if dialect.missing(request.json) is not None:
+        return None
+    return _shape(say, _ask(request, dialect, 0, 0), dialect, platform, Mint.for_request(path, body, 0))
+
+
 def _platform_of(path: str, request: Request) -> Platform:
     if path in _APIS:
         return _APIS[path][1]

@@ -11,9 +11,9 @@ import "../../style/filmstrip.css";
 import { part } from "../part";
 import { sourcesOf } from "../stage/sources";
 import { cells, room, type Cell } from "./cells";
-import { Thumb } from "./thumb";
 import { stepNumber } from "../../state/numbers";
 
+const Thumb = part(async () => (await import("./thumb")).Thumb);
 const Preview = part(async () => (await import("./preview")).Preview);
 
 /** Only a hand that rests on a picture wants it large. */
@@ -96,7 +96,7 @@ function Strip({ open }: { open: Open }): JSX.Element {
           onBlur={hide}
           onMouseEnter={(event) => show(cell, event.currentTarget, HOVER_MS)}
         >
-          <Thumb recording={open.recording} seq={cell.screenshot} />
+          <Thumb open={open} seq={cell.screenshot} />
           {cell.failed ? (
             <i class="failed" aria-hidden="true">
               ✕
@@ -107,7 +107,7 @@ function Strip({ open }: { open: Open }): JSX.Element {
               −
             </i>
           ) : null}
-          <span aria-hidden="true">{cell.step}</span>
+          <span aria-hidden="true">{stepNumber(cell.step)}</span>
         </button>
       ))}
       {large === null || large.cell.screenshot < 0 ? null : (

@@ -1,14 +1,17 @@
 /**
  * One small picture, drawn when its turn comes: two are decoded at a time, and one that went out of sight before its
  * turn is never read.
+ *
+ * It stands in the page as an image, not as a canvas: each canvas is a layer of its own, which every frame would pay for.
  */
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { BlobRef, Recording } from "../../core/types";
 import { ByteCache } from "../stage/byte-cache";
-import { observationAt } from "../stage/reading";
+import type { Open } from "../../state/app";
+import { observationAt, screenshotName } from "../stage/reading";
 import { recordingId } from "../stage/recording-id";
-import { thumbnail } from "../stage/screen/pictures";
+import { ownThumbnail, thumbnail } from "../stage/screen/pictures";
 
 const WIDTH = 184;
 const HEIGHT = 108;
@@ -49,31 +52,37 @@ export async function screenshotRef(recording: Recording, seq: number): Promise<
   return ref;
 }
 
+interface Drawn {
+  recording: Recording;
+  seq: number;
+  state: "picture" | "none" | "restricted";
+  /** The picture's address in this page; "" where there is none. */
+  address: string;
+}
+
 /** The cell that it stands in says in words which step it is. */
-export function Thumb({ recording, seq }: { recording: Recording; seq: number }): JSX.Element {
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const [drawn, setDrawn] = useState<{
-    recording: Recording;
-    seq: number;
-    state: "picture" | "none" | "restricted";
-  } | null>(null);
+export function Thumb({ open, seq }: { open: Open; seq: number }): JSX.Element {
+  const { recording, outline } = open;
+  const [drawn, setDrawn] = useState<Drawn | null>(null);
   useEffect(() => {
     if (seq < 0) return;
     let wanted = true;
-    const say = (state: "picture" | "none" | "restricted"): void => {
-      if (wanted) setDrawn({ recording, seq, state });
+    const say = (state: Drawn["state"], address = ""): void => {
+      if (wanted) setDrawn({ recording, seq, state, address });
     };
     const stop = wish(async () => {
       try {
-        const ref = await screenshotRef(recording, seq);
+        let bitmap = await ownThumbnail(recording, screenshotName(outline, seq), WIDTH);
+        if (bitmap === null) {
+          const ref = await screenshotRef(recording, seq);
+          if (!wanted) return;
+          if (ref?.tier === "restricted") return say("restricted");
+          bitmap = ref === null ? null : await thumbnail(recording, ref, WIDTH);
+        }
+        const small = bitmap === null || !wanted ? null : await cover(bitmap);
         if (!wanted) return;
-        if (ref?.tier === "restricted") return say("restricted");
-        const bitmap = ref === null ? null : await thumbnail(recording, ref, WIDTH);
-        const element = canvas.current;
-        if (!wanted || element === null) return;
-        if (bitmap === null) return say("none");
-        cover(element, bitmap);
-        say("picture");
+        if (small === null) return say("none");
+        say("picture", URL.createObjectURL(small));
       } catch {
         // A picture that cannot be read leaves its cell hatched; the stage says why when one goes there.
         say("none");
@@ -84,19 +93,26 @@ export function Thumb({ recording, seq }: { recording: Recording; seq: number })
       stop();
     };
   }, [recording, seq]);
+  const address = drawn?.address ?? "";
+  useEffect(() => () => URL.revokeObjectURL(address), [address]);
   const own = drawn !== null && drawn.recording === recording && drawn.seq === seq;
   const state = seq < 0 ? "none" : own ? drawn.state : drawn === null ? "wait" : "old";
-  return <canvas ref={canvas} width={WIDTH} height={HEIGHT} aria-hidden="true" class={`film-picture ${state}`} />;
+  return address === "" ? (
+    <span class={`film-picture ${state}`} aria-hidden="true" />
+  ) : (
+    <img class={`film-picture ${state}`} src={address} alt="" aria-hidden="true" draggable={false} />
+  );
 }
 
 /** Fills the cell from the picture's top, where pages say what they are. */
-function cover(canvas: HTMLCanvasElement, bitmap: ImageBitmap): void {
+async function cover(bitmap: ImageBitmap): Promise<Blob | null> {
+  const canvas = new OffscreenCanvas(WIDTH, HEIGHT);
   const context = canvas.getContext("2d");
-  if (context === null || bitmap.width === 0) return;
+  if (context === null || bitmap.width === 0) return null;
   const ratio = WIDTH / HEIGHT;
   const width = Math.min(bitmap.width, bitmap.height * ratio);
   const height = width / ratio;
-  context.clearRect(0, 0, WIDTH, HEIGHT);
   context.imageSmoothingQuality = "high";
   context.drawImage(bitmap, (bitmap.width - width) / 2, 0, width, height, 0, 0, WIDTH, HEIGHT);
+  return canvas.convertToBlob();
 }

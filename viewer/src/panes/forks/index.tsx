@@ -130,7 +130,7 @@ function Row({ row }: { row: TreeRow }): JSX.Element {
   const go = (event: MouseEvent): void => {
     if (current) return;
     if (event.shiftKey) void openBeside({ served: one.run });
-    else void openServed(one.run, { step: step.peek() }).then(() => (drawer.value = "forks"));
+    else void openServed(one.run, { step: stepNumber(step.peek()) }).then(() => (drawer.value = "forks"));
   };
   return (
     <button

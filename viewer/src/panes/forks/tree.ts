@@ -1,7 +1,7 @@
 /** The runs that belong together: what the server knows of the tree that the open run stands in. */
 import { computed, effect, signal } from "@preact/signals";
 import { type TreeRun, layTree } from "../../core/dag";
-import { run } from "../../state/app";
+import { run, version } from "../../state/app";
 import { runId } from "../../state/link";
 import { get } from "../../state/server";
 
@@ -18,7 +18,9 @@ export function watchTree(): () => void {
   let asked: string | null = null;
   const stop = effect(() => {
     const server = run.value?.server ?? null;
-    if (server === asked) return;
+    void version.value;
+    // The first rows come first.
+    if (server === asked || (server !== null && run.value?.outline.version === 0)) return;
     asked = server;
     abort?.abort();
     if (server === null) {

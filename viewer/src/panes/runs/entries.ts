@@ -19,6 +19,8 @@ export interface RunEntry {
   error: string;
   /** Where the panel opens it; null for the first step. */
   troubleStep: number | null;
+  /** The row of the first trouble. */
+  troubleSeq: number | null;
   parent: string | null;
 }
 
@@ -53,6 +55,7 @@ function readRun(raw: Record<string, unknown>): RunEntry | null {
     permissions: counts(raw["permissions"]),
     error: text(raw["error"]),
     troubleStep: number(raw["trouble_step"]),
+    troubleSeq: number(raw["trouble_seq"]),
     parent: text(raw["parent"]) || null,
   };
 }

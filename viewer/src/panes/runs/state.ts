@@ -97,7 +97,7 @@ export function mark(id: string): void {
 
 /** Where it went wrong first, as far as the catalogue knows. */
 export function openAt(run: RunEntry): void {
-  void openServed(run.run, run.troubleStep === null ? {} : { step: run.troubleStep });
+  void openServed(run.run, run.troubleSeq === null ? {} : { seq: run.troubleSeq });
 }
 
 export function compareMarked(): void {

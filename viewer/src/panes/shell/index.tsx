@@ -1,5 +1,5 @@
 /** The frame of the panel: what stands where, and the life of the page as a whole. */
-import { effect } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import "../../style/index.css";
@@ -27,7 +27,9 @@ import { TopBar, titleOf } from "./top-bar";
 
 const Asked = part(async () => (await import("../asked")).Asked);
 const Compare = part(async () => (await import("../compare")).Compare);
-const Empty = part(async () => (await import("../empty")).Empty);
+/** A page has its main part from the beginning. */
+const COMING = <main id="main" aria-busy="true" />;
+const Empty = part(async () => (await import("../empty")).Empty, COMING);
 const Forks = part(async () => (await import("../forks")).Forks);
 const Help = part(async () => (await import("../help")).Help);
 const Notes = part(async () => (await import("../notes")).Notes);
@@ -35,8 +37,16 @@ const RevealDialog = part(async () => (await import("./reveal")).RevealDialog);
 const Search = part(async () => (await import("../search")).Search);
 const Runs = part(async () => (await import("../runs")).Runs);
 
+/** An opening that is done sooner shows no page of its own: it would only flash by. */
+const LATE_MS = 300;
+const late = signal(false);
+
 export function Shell(): JSX.Element {
   useEffect(live, []);
+  useEffect(() => {
+    const timer = setTimeout(() => (late.value = true), LATE_MS);
+    return () => clearTimeout(timer);
+  }, []);
   const now = page.value;
   return (
     <div class={`shell page-${now}`}>
@@ -46,7 +56,8 @@ export function Shell(): JSX.Element {
       <TopBar />
       <Banners />
       {now === "runs" ? <Runs /> : null}
-      {now === "empty" || now === "opening" || now === "error" ? <Empty /> : null}
+      {now === "opening" && !late.value ? COMING : null}
+      {now === "empty" || now === "error" || (now === "opening" && late.value) ? <Empty /> : null}
       {now === "run" || now === "compare" ? <RunPage compare={now === "compare"} /> : null}
       <Overlays />
       {dragging.value && now !== "empty" ? (

@@ -1,7 +1,7 @@
 /**
  * From an observation to what it holds: a JSON value, a file, or the reason why there is neither.
  */
-import type { BlobRef, Missing, Observation, Recording } from "../../core/types";
+import { type BlobRef, Mark, type Missing, type Observation, type Outline, type Recording } from "../../core/types";
 import { isJsonContent, missing, plain, reference, valueOf } from "../../core/values";
 
 export type Held = { value: unknown } | { file: Blob; type: string; ref: BlobRef } | Missing;
@@ -58,4 +58,16 @@ export async function observationAt(recording: Recording, seq: number, step: num
     value,
     ref: blobRef(value),
   };
+}
+
+/** The name of the content that screenshot row `seq` refers to, from the outline alone; "" where it is not known. */
+export function screenshotName({ marks }: Outline, seq: number): string {
+  let low = 0,
+    high = marks.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (marks.seq(middle) < seq) low = middle + 1;
+    else high = middle;
+  }
+  return low < marks.length && marks.seq(low) === seq && marks.mark(low) === Mark.screenshot ? marks.name(low) : "";
 }

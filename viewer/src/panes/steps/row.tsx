@@ -16,7 +16,7 @@ export function StepRow({ i }: { i: number }): JSX.Element | null {
   return (
     <div class="step">
       <span class="number">
-        <span class="unseen">step </span>
+        <span class="quiet">step </span>
         {stepNumber(i)}
       </span>
       <span class="shape">
@@ -30,19 +30,17 @@ export function StepRow({ i }: { i: number }): JSX.Element | null {
       <span class="took">{steps.status(i) === Status.running ? "" : duration(steps.t1(i) - steps.t0(i))}</span>
       {thought === "" ? null : (
         <span class="line">
-          <b class="t" title="thought" aria-hidden="true">
-            T
+          <b class="t" title="thought">
+            T<span class="quiet">hought: </span>
           </b>
-          <span class="unseen">thought: </span>
           <span class="clip">{thought}</span>
         </span>
       )}
       {observed === "" ? null : (
         <span class="line">
-          <b title="observation" aria-hidden="true">
-            O
+          <b title="observation">
+            O<span class="quiet">bserved: </span>
           </b>
-          <span class="unseen">observed: </span>
           <Observed text={observed} at={i} seq={steps.seq(i)} failed={steps.status(i) === Status.failed} />
         </span>
       )}
@@ -63,12 +61,9 @@ function Observed({ text, seq, at, failed }: { text: string; seq: number; at: nu
   return (
     <>
       {kind === "" ? null : <span>{kind}</span>}
-      <span
-        class="hatched"
-        style={{ width: `${Math.min(220, 24 + Math.min(text.length, 90) * 2)}px` }}
-        title="masked"
-      />
-      <span class="unseen">masked</span>
+      <span class="hatched" style={{ width: `${Math.min(220, 24 + Math.min(text.length, 90) * 2)}px` }} title="masked">
+        <span class="quiet">masked</span>
+      </span>
     </>
   );
 }
@@ -97,7 +92,7 @@ function Badges({ steps, i }: { steps: Steps; i: number }): JSX.Element {
         <span class="pill is-warn" title={plural(retries, "retry", "retries")}>
           <Icon name="retry" />
           {retries}
-          <span class="unseen">{retries === 1 ? " retry" : " retries"}</span>
+          <span class="quiet">{retries === 1 ? " retry" : " retries"}</span>
         </span>
       ) : null}
     </span>

@@ -10,8 +10,10 @@ import { useCallback, useEffect, useId, useLayoutEffect, useRef, useState } from
 import { Icon } from "../icons";
 
 export const TALLEST = 15_000_000;
-/** Rows that are drawn above and below what is seen. */
+/** Rows that are drawn above and below what is seen; behind a jump only one, and the others when it rests. */
 const MARGIN = 5;
+const JUMP_MARGIN = 1;
+const REST_MS = 160;
 /** The height that is assumed until the box was measured. */
 const UNMEASURED = 600;
 
@@ -56,15 +58,18 @@ export function WindowList(props: WindowListProps): JSX.Element {
   const [sight, setSight] = useState<Sight>(() => look(0, 0, UNMEASURED, rowHeight, length));
   const [astray, setAstray] = useState(false);
 
-  const draw = useCallback(() => {
-    const { top, base } = now.current;
-    const next = look(top, base, height, rowHeight, length);
-    setSight((old) => (old.from === next.from && old.to === next.to && old.base === next.base ? old : next));
-  }, [height, rowHeight, length]);
+  const draw = useCallback(
+    (margin: number) => {
+      const { top, base } = now.current;
+      const next = look(top, base, height, rowHeight, length, margin);
+      setSight((old) => (old.from === next.from && old.to === next.to && old.base === next.base ? old : next));
+    },
+    [height, rowHeight, length],
+  );
 
   /** Puts `top` pixels of the whole list at the upper edge. */
   const place = useCallback(
-    (top: number) => {
+    (top: number, margin = MARGIN) => {
       const element = box.current;
       if (element === null) return;
       const most = Math.max(0, total - height);
@@ -75,7 +80,7 @@ export function WindowList(props: WindowListProps): JSX.Element {
       now.current.scrolled = Math.round(physical);
       now.current.expected = Math.round(physical);
       element.scrollTop = Math.round(physical);
-      draw();
+      draw(margin);
     },
     [total, tall, height, draw],
   );
@@ -93,7 +98,10 @@ export function WindowList(props: WindowListProps): JSX.Element {
     return () => watcher.disconnect();
   }, []);
 
-  useLayoutEffect(draw, [draw]);
+  useLayoutEffect(() => draw(MARGIN), [draw]);
+
+  const settle = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useEffect(() => () => clearTimeout(settle.current), []);
 
   const inSight = (at: number): boolean => {
     const { top } = now.current;
@@ -106,8 +114,11 @@ export function WindowList(props: WindowListProps): JSX.Element {
     const y = at * rowHeight;
     const near = y < top ? top - y < height : y - top < 2 * height;
     // A neighbour comes in at the edge, a far row in the middle, where both its neighbours are seen.
-    if (!near) place(y - (height - rowHeight) / 2);
-    else place(y < top ? y : y + rowHeight - height);
+    if (!near) {
+      place(y - (height - rowHeight) / 2, JUMP_MARGIN);
+      clearTimeout(settle.current);
+      settle.current = setTimeout(() => place(now.current.top), REST_MS);
+    } else place(y < top ? y : y + rowHeight - height);
   };
 
   useLayoutEffect(() => {
@@ -119,9 +130,6 @@ export function WindowList(props: WindowListProps): JSX.Element {
       bring(active);
     }
   }, [active, auto, height, total]);
-
-  const settle = useRef<ReturnType<typeof setTimeout>>(undefined);
-  useEffect(() => () => clearTimeout(settle.current), []);
 
   const onScroll = (): void => {
     const element = box.current;
@@ -147,9 +155,9 @@ export function WindowList(props: WindowListProps): JSX.Element {
       else state.top = Math.min(Math.max(0, state.top + by), most);
       state.base = state.top - at;
       clearTimeout(settle.current);
-      settle.current = setTimeout(() => place(now.current.top), 160);
+      settle.current = setTimeout(() => place(now.current.top), REST_MS);
     }
-    draw();
+    draw(MARGIN);
     if (auto && active >= 0) {
       state.held = !inSight(active);
       setAstray(state.held);
@@ -179,11 +187,17 @@ export function WindowList(props: WindowListProps): JSX.Element {
     event.stopPropagation();
   };
 
+  // Behind a jump no row stays: the nodes do, and only their words change.
+  const kept = useRef({ from: 0, to: 0, origin: 0 });
+  const { from, to, origin } = kept.current;
+  const jumped = sight.from >= to || sight.to <= from;
+  kept.current = { from: sight.from, to: sight.to, origin: jumped ? origin + sight.from - from : origin };
+
   const rows: JSX.Element[] = [];
   for (let at = sight.from; at < Math.min(sight.to, length); at++) {
     rows.push(
       <div
-        key={props.rowKey?.(at) ?? at}
+        key={props.rowKey?.(at) ?? at - kept.current.origin}
         id={`${id}-${at}`}
         role={plain ? undefined : "option"}
         aria-selected={plain ? undefined : at === active}
@@ -234,8 +248,15 @@ export function WindowList(props: WindowListProps): JSX.Element {
 }
 
 /** Which rows stand in the document when `top` is at the upper edge of a box of `height`. */
-export function look(top: number, base: number, height: number, rowHeight: number, length: number): Sight {
-  const from = Math.max(0, Math.floor(top / rowHeight) - MARGIN);
-  const to = Math.min(length, Math.ceil((top + height) / rowHeight) + MARGIN);
+export function look(
+  top: number,
+  base: number,
+  height: number,
+  rowHeight: number,
+  length: number,
+  margin = MARGIN,
+): Sight {
+  const from = Math.max(0, Math.floor(top / rowHeight) - margin);
+  const to = Math.min(length, Math.ceil((top + height) / rowHeight) + margin);
   return { from, to: Math.max(from, to), base };
 }

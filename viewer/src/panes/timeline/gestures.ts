@@ -34,15 +34,16 @@ export function eachFrame<T>(act: (value: T) => void): { (value: T): void; stop:
   });
 }
 
-/** Makes the lanes' area take the pointer. `click` gets what a press without a drag was at. Returns the end of it. */
+/** Makes the lanes' area take the pointer. `click` gets where a press without a drag was. Returns the end of it. */
 export function onPlot(
   area: HTMLElement,
   click: (x: number, y: number) => void,
   hover: (at: { x: number; y: number } | null) => void,
 ): () => void {
-  let pressed: { id: number; x: number; y: number; drags: boolean; pans: boolean } | null = null;
+  let pressed: { id: number; x: number; y: number; drags: boolean; pans: boolean; box: DOMRect } | null = null;
+  // The box is measured when it is pressed: asking in the middle of a drag would lay out the page at every move.
   const place = (event: PointerEvent | WheelEvent | MouseEvent): { x: number; y: number } => {
-    const box = area.getBoundingClientRect();
+    const box = pressed?.box ?? area.getBoundingClientRect();
     return { x: event.clientX - box.left, y: event.clientY - box.top };
   };
   const scrub = eachFrame((x: number) => seek(timeAt(x)));
@@ -56,8 +57,10 @@ export function onPlot(
 
   const down = (event: PointerEvent): void => {
     if (event.button !== 0 && event.button !== 1) return;
-    const { x, y } = place(event);
-    pressed = { id: event.pointerId, x, y, drags: false, pans: event.button === 1 || event.altKey };
+    const box = area.getBoundingClientRect();
+    const x = event.clientX - box.left,
+      y = event.clientY - box.top;
+    pressed = { id: event.pointerId, x, y, drags: false, pans: event.button === 1 || event.altKey, box };
     area.setPointerCapture(event.pointerId);
     if (event.button === 1) event.preventDefault();
   };
@@ -77,8 +80,8 @@ export function onPlot(
   const up = (event: PointerEvent): void => {
     if (pressed === null || pressed.id !== event.pointerId) return;
     const { drags, pans } = pressed;
-    pressed = null;
     const { x, y } = place(event);
+    pressed = null;
     if (!drags && !pans) click(x, y);
   };
   const cancel = (): void => {

@@ -1,7 +1,7 @@
-/** What lies under a point of the timeline, and how it is said: for the tooltip, for a click, for a screen reader. */
-import { Mark, type MarkCode, type Outline, PERMISSIONS, Status, type StatusCode } from "../../core/types";
-import { masked } from "../../state/mask";
-import { clock, duration, grouped, plural, spokenTime } from "../../state/words";
+/** What lies under a point of the timeline: for a click, for the tooltip; and what the playhead says of its place. */
+import { type Outline, PERMISSIONS } from "../../core/types";
+import { spokenTime } from "../../state/words";
+import { STATUS } from "../icons";
 import { laneAt } from "./lanes";
 import { PERMISSION_ROW, type Scene } from "./scene";
 import { type PointTrack, type SpanTrack, Tone } from "./tracks";
@@ -138,115 +138,9 @@ function nearest<T extends Cluster>(placed: readonly T[], x: number, reach: numb
   return best;
 }
 
-const STATUS_WORD: Record<StatusCode, string> = {
-  [Status.running]: "running",
-  [Status.ok]: "ok",
-  [Status.failed]: "failed",
-  [Status.denied]: "denied",
-  [Status.unknown]: "end unknown",
-  [Status.note]: "no action",
-};
-
-/** The tooltip: a line in bold and lines below it. */
-export function describe(
-  found: Hit,
-  outline: Outline,
-  notes: readonly { seq: number; text: string }[],
-): { title: string; lines: string[] } {
-  const { steps, spans, marks } = outline;
-  switch (found.what) {
-    case "step": {
-      if (found.count > 1) return several(found, "steps");
-      return {
-        title: `step ${stepNumber(found.id, outline)} · ${steps.name(found.id)}`,
-        lines: [
-          `${STATUS_WORD[steps.status(found.id)]} · ${duration(found.t1 - found.t0)} · at ${clock(found.t0)}`,
-          `model ${duration(steps.think(found.id))} · tools ${duration(steps.tool(found.id))} · environment ${duration(steps.environment(found.id))}`,
-        ],
-      };
-    }
-    case "span": {
-      if (found.count > 1)
-        return several(
-          found,
-          `${{ tool: "tool call", decision: "model call", network: "request" }[spans.track(found.id)]}s`,
-        );
-      const code = spans.code(found.id);
-      return {
-        title: spans.name(found.id) || spans.track(found.id),
-        lines: [
-          `${code > 0 ? `${code} · ` : ""}${STATUS_WORD[spans.status(found.id)]} · ${duration(found.t1 - found.t0)} · at ${clock(found.t0)}`,
-          stepWords(spans.step(found.id)),
-        ],
-      };
-    }
-    case "mark": {
-      const hidden = isBody(marks.mark(found.id)) && masked("field", marks.seq(found.id));
-      const name = hidden ? "" : marks.name(found.id);
-      return {
-        title: `${found.word}${found.count > 1 ? ` × ${grouped(found.count)}` : ""}${name === "" ? "" : `: ${name}`}`,
-        lines: [`at ${clock(found.t)}`, stepWords(marks.step(found.id)), ...(hidden ? ["its text is masked"] : [])],
-      };
-    }
-    case "loop":
-      return {
-        title: `loop: ${steps.name(found.id)}`,
-        lines: [
-          `the same action as in the steps before, ${plural(found.count + 2, "time")} at least`,
-          stepWords(found.id),
-        ],
-      };
-    case "note":
-      return {
-        title: found.count > 1 ? plural(found.count, "note") : "note",
-        lines: [notes[found.id]?.text.slice(0, 200) ?? "", `at ${clock(found.t)}`],
-      };
-    case "gap":
-      return {
-        title: `${duration(found.to - found.from)} in which nothing happened`,
-        lines: [`${clock(found.from, 0)} to ${clock(found.to, 0)}`, found.open ? "click to fold" : "click to open"],
-      };
-    case "drop":
-      return {
-        title: `step ${found.step} cost ${found.drop.toFixed(2)} of the chance to succeed`,
-        lines: [`between ${found.lo.toFixed(2)} and ${found.hi.toFixed(2)}`, "click for what would have gone well"],
-      };
-  }
-}
-
 /** What the playhead says: "step 41 of 42, failed, 2 hours 14 minutes". */
 export function spoken(outline: Outline, step: number, t: number): string {
   const { steps } = outline;
   if (steps.length === 0) return `no steps, ${spokenTime(t)}`;
-  return `step ${stepNumber(step, outline)} of ${stepNumber(steps.length - 1, outline)}, ${STATUS_WORD[steps.status(step)]}, ${spokenTime(t)}`;
-}
-
-function several(
-  found: { count: number; worst: number; tone: number; t0: number },
-  what: string,
-): { title: string; lines: string[] } {
-  const word =
-    found.tone === Tone.failed
-      ? "failed"
-      : found.tone === Tone.denied
-        ? "denied"
-        : found.tone === Tone.refused
-          ? "refused (4xx)"
-          : "";
-  return {
-    title: `${grouped(found.count)} ${what}`,
-    lines: [
-      ...(word === "" ? [] : [`${grouped(found.worst)} ${word}; a click goes to the first of them`]),
-      `from ${clock(found.t0)} · zoom in to tell them apart`,
-    ],
-  };
-}
-
-function stepWords(step: number): string {
-  return step < 0 ? "before the first step" : `step ${stepNumber(step)}`;
-}
-
-/** Marks whose name is what came back from the world. */
-function isBody(mark: MarkCode): boolean {
-  return mark === Mark.console || mark === Mark.network || mark === Mark.observation;
+  return `step ${stepNumber(step, outline)} of ${stepNumber(steps.length - 1, outline)}, ${STATUS[steps.status(step)].word}, ${spokenTime(t)}`;
 }

@@ -10,11 +10,11 @@ import { useEffect, useRef } from "preact/hooks";
 import "../../style/timeline.css";
 import { toX } from "../../core/axis";
 import { outline, playhead, step, tab, version } from "../../state/app";
-import { goTo, seekRow } from "../../state/moves";
+import { goTo, seek, seekRow } from "../../state/moves";
 import { duration } from "../../state/words";
-import { isWhole, plotWidth, projection, toggleGap } from "./camera";
+import { isWhole, plotWidth, projection, timeAt, toggleGap } from "./camera";
 import { onMap, onPlot } from "./gestures";
-import { type Hit, describe, hit, openGapAt, spoken } from "./hit";
+import { type Hit, hit, openGapAt, spoken } from "./hit";
 import { MAP_HEIGHT, paintMap } from "./minimap";
 import { paint } from "./paint";
 import { map, noteList, scene, tracks } from "./picture";
@@ -27,6 +27,7 @@ import { stepNumber } from "../../state/numbers";
 /** Buttons of folded gaps for the keyboard: only so many, else they would be a wall of stops. */
 const MOST_BUTTONS = 24;
 
+const Tooltip = part(async () => (await import("./tip")).Tooltip);
 const RescueCard = part(async () => (await import("./rescue")).RescueCard);
 
 export function Timeline(): JSX.Element {
@@ -164,6 +165,7 @@ function Plot(): JSX.Element {
         const found = at(x, y) ?? (now ? openGapAt(now, x) : null);
         hovered.value = null;
         if (found) act(found);
+        else seek(timeAt(x));
       },
       (place) => {
         const found = place ? at(place.x, place.y) : null;
@@ -179,7 +181,7 @@ function Plot(): JSX.Element {
       <canvas ref={canvas} />
       <Gaps />
       <Playhead />
-      <Tooltip hovered={hovered.value} />
+      {hovered.value === null ? null : <Tooltip hovered={hovered.value} />}
     </div>
   );
 }
@@ -275,26 +277,5 @@ function Gaps(): JSX.Element | null {
         />
       ))}
     </>
-  );
-}
-
-function Tooltip({ hovered }: { hovered: { found: Hit; x: number; y: number } | null }): JSX.Element | null {
-  const now = outline.value;
-  if (hovered === null || now === null) return null;
-  const { title, lines } = describe(hovered.found, now, noteList.value);
-  const right = hovered.x > innerWidth - 340;
-  return (
-    <div
-      class={`tl-tip${right ? " right" : ""}${hovered.y > 120 ? " above" : ""}`}
-      role="tooltip"
-      style={{ left: `${hovered.x}px`, top: `${hovered.y}px` }}
-    >
-      <b>{title}</b>
-      {lines
-        .filter((line) => line !== "")
-        .map((line) => (
-          <span key={line}>{line}</span>
-        ))}
-    </div>
   );
 }

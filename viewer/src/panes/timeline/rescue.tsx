@@ -1,6 +1,7 @@
 /** The card of a certified drop: what the step cost, what would have gone well, and a way to see it beside this run. */
 import type { JSX } from "preact";
 import { openBeside } from "../../state/open";
+import { stepNumber } from "../../state/numbers";
 import { Icon } from "../icons";
 import { rescue, study } from "./study";
 
@@ -20,7 +21,7 @@ export function RescueCard(): JSX.Element | null {
         <Icon name="close" />
       </button>
       <h3>
-        Step {open.step} cost <b>{open.drop.toFixed(2)}</b> of the chance to succeed
+        Step {stepNumber(open.step)} cost <b>{open.drop.toFixed(2)}</b> of the chance to succeed
       </h3>
       <p class="muted">
         between {open.lo.toFixed(2)} and {open.hi.toFixed(2)}

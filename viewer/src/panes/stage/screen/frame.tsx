@@ -60,41 +60,53 @@ export function Pixels({
   class?: string;
 }): JSX.Element {
   const canvas = useRef<HTMLCanvasElement>(null);
+  /** The width that it is seen in, in CSS pixels. Asking the element would lay out the page in the middle of a frame. */
+  const seen = useRef(0);
+  const draw = useRef<() => void>(() => undefined);
   useLayoutEffect(() => {
     const element = canvas.current;
     if (element === null) return;
     let wanted = true;
-    const draw = (): void => {
+    draw.current = () => {
       const { bitmap, blob } = picture;
-      if (bitmap === null) return;
-      if (bitmap.width > 0) return paint(element, bitmap);
+      if (bitmap === null || seen.current === 0) return;
+      if (bitmap.width > 0) return paint(element, bitmap, seen.current);
       // The cache closed it meanwhile: its bytes are still there.
       if (blob.size > 0) {
         // It decoded once; where it does not again, what was drawn before stays.
         createImageBitmap(blob).then(
           (again) => {
-            if (wanted) paint(element, again);
+            if (wanted) paint(element, again, seen.current);
             again.close();
           },
           () => undefined,
         );
       }
     };
-    draw();
-    const watcher = new ResizeObserver(draw);
-    watcher.observe(element);
+    draw.current();
     return () => {
       wanted = false;
-      watcher.disconnect();
     };
   }, [picture]);
+  useLayoutEffect(() => {
+    const element = canvas.current;
+    if (element === null) return;
+    const measure = (): void => {
+      if (element.clientWidth === seen.current) return;
+      seen.current = element.clientWidth;
+      draw.current();
+    };
+    measure();
+    const watcher = new ResizeObserver(measure);
+    watcher.observe(element);
+    return () => watcher.disconnect();
+  }, []);
   return <canvas ref={canvas} class={name} role="img" aria-label={label} />;
 }
 
 /** At the size it is seen in: a canvas that the page scales down itself loses thin strokes, and with them the text. */
-function paint(canvas: HTMLCanvasElement, bitmap: ImageBitmap): void {
-  const seen = canvas.clientWidth * window.devicePixelRatio;
-  const scale = seen > 0 ? Math.min(1, seen / bitmap.width) : 1;
+function paint(canvas: HTMLCanvasElement, bitmap: ImageBitmap, seen: number): void {
+  const scale = seen > 0 ? Math.min(1, (seen * window.devicePixelRatio) / bitmap.width) : 1;
   const width = Math.max(1, Math.round(bitmap.width * scale));
   const height = Math.max(1, Math.round(bitmap.height * scale));
   if (canvas.width !== width) canvas.width = width;

@@ -35,7 +35,8 @@ const whole = new ByteCache<Picture>(CACHE_BYTES, (picture) => picture.bitmap?.c
 const small = new ByteCache<ImageBitmap>(CACHE_BYTES / 4, (bitmap) => bitmap.close());
 const atWork = new Map<string, Promise<Look>>();
 
-const keyOf = (recording: Recording, ref: BlobRef): string => `${recordingId(recording)}/${ref.name}`;
+const keyOf = (recording: Recording, { name }: { name: string }, width?: number): string =>
+  `${recordingId(recording)}/${name}${width === undefined ? "" : `@${width}`}`;
 
 /** The whole picture `ref`. `anyway` decodes one that is heavy. Never rejects for what the content is. */
 export async function picture(recording: Recording, ref: BlobRef, anyway = false): Promise<Look> {
@@ -76,16 +77,29 @@ async function load(recording: Recording, ref: BlobRef, key: string, anyway: boo
  * is decoded. Null where there is nothing to draw.
  */
 export async function thumbnail(recording: Recording, ref: BlobRef, width: number): Promise<ImageBitmap | null> {
-  const key = `${keyOf(recording, ref)}@${width}`;
-  const had = small.get(key);
-  if (had !== undefined) return had;
-  const blob = (await recording.thumb(ref.name)) ?? (await lightContent(recording, ref));
+  return (
+    (await ownThumbnail(recording, ref.name, width)) ??
+    smaller(recording, ref.name, width, await lightContent(recording, ref))
+  );
+}
+
+/** The bundle's own thumbnail of a content. Only ordinary pictures have one, so nothing else has to be read of it. */
+export async function ownThumbnail(recording: Recording, name: string, width: number): Promise<ImageBitmap | null> {
+  return small.get(keyOf(recording, { name }, width)) ?? smaller(recording, name, width, await recording.thumb(name));
+}
+
+async function smaller(
+  recording: Recording,
+  name: string,
+  width: number,
+  blob: Blob | null,
+): Promise<ImageBitmap | null> {
   if (blob === null) return null;
   const size = dimensions(new Uint8Array(await blob.slice(0, HEAD).arrayBuffer()));
   if (size === null || size.width * size.height > POINTS || size.width === 0) return null;
   const options: ImageBitmapOptions = size.width > width ? { resizeWidth: width, resizeQuality: "medium" } : {};
   const bitmap = await createImageBitmap(blob, options).catch(() => null);
-  if (bitmap !== null) small.put(key, bitmap, bitmap.width * bitmap.height * 4);
+  if (bitmap !== null) small.put(keyOf(recording, { name }, width), bitmap, bitmap.width * bitmap.height * 4);
   return bitmap;
 }
 
@@ -96,6 +110,6 @@ async function lightContent(recording: Recording, ref: BlobRef): Promise<Blob | 
 }
 
 /** The whole picture where it is decoded already, so that a pane can draw it in the same frame. */
-export function pictureAtHand(recording: Recording, ref: BlobRef): Picture | null {
+export function pictureAtHand(recording: Recording, ref: { name: string }): Picture | null {
   return whole.get(keyOf(recording, ref)) ?? null;
 }

@@ -7,12 +7,12 @@
  */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { Observation, StepBody } from "../../../core/types";
+import type { Observation, Recording, StepBody } from "../../../core/types";
 import { moment, step } from "../../../state/app";
 import { masked } from "../../../state/mask";
 import { bytes, origin, pick, type RendererProps } from "../layers";
 import { ChoiceBox, MaskedBox, MissingBox } from "../missing";
-import { blobRef, isMissing, observationAt } from "../reading";
+import { blobRef, isMissing, observationAt, screenshotName } from "../reading";
 import { clean } from "../tree-view";
 import { findActedOn } from "../tree/find";
 import { useLatest } from "../use-latest";
@@ -20,7 +20,7 @@ import { part } from "../../part";
 import type { Mode } from "./against";
 import { Frame, type Overlay } from "./frame";
 import { pictureScale, target } from "./geometry";
-import { NEVER_BYTES, pictureAtHand, thumbnail, type Picture } from "./pictures";
+import { NEVER_BYTES, ownThumbnail, pictureAtHand, thumbnail, type Picture } from "./pictures";
 import { fieldMasks, sceneOf, type Scene } from "./scene";
 import { stepNumber } from "../../../state/numbers";
 
@@ -128,18 +128,21 @@ function useScrub({ open, fresh, body }: RendererProps): Picture | null {
   const { recording, outline } = open;
   const seq = fresh || step.value >= outline.steps.length ? -1 : outline.steps.screenshot(step.value);
   const small = useLatest(recording, seq < 0 ? null : String(seq), async () => {
-    const observation = await observationAt(recording, seq, step.value);
-    const ref = observation?.ref ?? null;
-    if (ref === null || ref.tier === "restricted") return null;
-    const bitmap = await thumbnail(recording, ref, SCRUB_WIDTH);
+    const name = screenshotName(outline, seq);
+    const bitmap = (await ownThumbnail(recording, name, SCRUB_WIDTH)) ?? (await readSmall(recording, seq, step.value));
     if (bitmap === null) return null;
-    const whole = pictureAtHand(recording, ref);
     const ratio = bitmap.height / bitmap.width;
     // Drawn at the size of the picture before, so that nothing jumps while the hand moves.
-    const width = whole?.width ?? 1280;
+    const width = pictureAtHand(recording, { name })?.width ?? 1280;
     return { bitmap, width, height: Math.round(width * ratio), blob: new Blob() };
   });
   return fresh || body.index === step.value ? null : small.value;
+}
+
+/** Where the recording has no thumbnail: from the picture that the row refers to. */
+async function readSmall(recording: Recording, seq: number, at: number): Promise<ImageBitmap | null> {
+  const ref = (await observationAt(recording, seq, at))?.ref ?? null;
+  return ref === null || ref.tier === "restricted" ? null : thumbnail(recording, ref, SCRUB_WIDTH);
 }
 
 /** Before and after of the step against each other. */

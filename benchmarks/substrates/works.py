@@ -1,0 +1,306 @@
+"""The pieces of work: a workspace of 20,000 files of which ten change before each snapshot, and a process of 100 MB."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from benchmarks.events import place
+from benchmarks.measure import WALL, Contest, Row, Work, timed
+from tests.substrates import loops
+from worldline.engine.substrates.btrfs import Btrfs
+from worldline.engine.substrates.files import Files
+from worldline.engine.substrates.git import Git
+from worldline.engine.substrates.overlay import Overlay
+from worldline.engine.substrates.substrate import Env, Policy, SnapRef, Substrate
+from worldline.engine.substrates.zygote import Zygote
+
+FILES, QUICK_FILES, IN_ONE = 20_000, 1_000, 100
+CHANGES = 10
+SEED = "5eed" * 16
+MEGABYTES = 100
+
+BY_HAND, REFLINK = "cp -a", "cp -a --reflink=always, on btrfs"
+
+
+def filled(workspace: Path, count: int) -> None:
+    """A workspace of so many small files, a hundred in a folder."""
+    for folder in range(count // IN_ONE):
+        (workspace / f"folder-{folder}").mkdir(parents=True)
+        for number in range(IN_ONE):
+            (workspace / f"folder-{folder}" / f"{number}.txt").write_text(f"{folder} {number}\n" * 20)
+
+
+class Changing:
+    """Changes ten files, other ones each time."""
+
+    def __init__(self, count: int) -> None:
+        self._folders = count // IN_ONE
+        self._turns = itertools.count(1)
+
+    def __call__(self, root: Path) -> None:
+        """Change ten files below `root`."""
+        turn = next(self._turns)
+        for number in range(CHANGES):
+            folder = (turn * 7 + number * 13) % self._folders
+            (root / f"folder-{folder}" / f"{(turn + number) % IN_ONE}.txt").write_text(f"turn {turn}\n")
+
+
+def kept(name: str, substrate: Substrate, env: Env, change: Changing) -> dict[str, Work]:
+    """A snapshot after ten changes, and a fork of the last one."""
+    change(env.root)
+    refs = [env.snapshot(0)]
+
+    def snapshot() -> float:
+        change(env.root)
+        return timed(WALL, 1, lambda: refs.append(env.snapshot(len(refs))))
+
+    def fork() -> float:
+        made: list[Env] = []
+        took = timed(WALL, 1, lambda: made.extend(substrate.fork(refs[-1], 1, branch_seed=SEED, identity="bench")))
+        made[0].close()
+        return took
+
+    return {f"{name}-snapshot": snapshot, f"{name}-fork": fork}
+
+
+def by_command(command: Callable[[Path], list[str]], clear: Callable[[Path], None]) -> Work:
+    """A copy that a command makes in a folder that is not there yet; `clear` removes it, unmeasured."""
+    numbers = itertools.count()
+
+    def work() -> float:
+        target = Path(f"copy-{next(numbers)}").absolute()
+        took = timed(WALL, 1, lambda: subprocess.run(command(target), check=True, capture_output=True))
+        clear(target)
+        return took
+
+    return work
+
+
+@contextmanager
+def folders(quick: bool) -> Iterator[Mapping[str, Work]]:
+    """Substrates of any folder, each with a workspace and a store of its own, on the disk of the working directory."""
+    with place() as folder, ExitStack() as leaving:
+        original, change = _original(folder, quick)
+        works: dict[str, Work] = {}
+        here: dict[str, Callable[[Path], Substrate]] = {"files": Files, "overlay": Overlay}
+        for name, make in here.items():
+            works |= _opened(name, make(folder / name / "runs"), folder / name, original, change, leaving)
+        works |= _of_a_spare(folder, original)
+        works["cp"] = by_command(lambda target: ["cp", "-a", str(original), str(target)], shutil.rmtree)
+        yield works
+
+
+@contextmanager
+def repositories(quick: bool) -> Iterator[Mapping[str, Work]]:
+    """The substrate git, and what one would do by hand with git."""
+    if shutil.which("git") is None:
+        yield {}
+        return
+    with place() as folder, ExitStack() as leaving:
+        original, change = _original(folder, quick)
+        _repository(original)
+        works = _opened("git", Git(folder / "git" / "runs"), folder / "git", original, change, leaving)
+        yield works | _by_git(folder, original, change)
+
+
+@contextmanager
+def subvolumes(quick: bool) -> Iterator[Mapping[str, Work]]:
+    """On a file system of btrfs in a file, where one can be mounted."""
+    import pytest
+
+    with place() as folder, ExitStack() as leaving:
+        try:
+            disk = leaving.enter_context(loops.btrfs(folder))
+        except (pytest.skip.Exception, pytest.fail.Exception) as missing:
+            print(f"no btrfs here: {missing}", file=sys.stderr)
+            yield {}
+            return
+        original, change = _original(folder, quick)
+        shutil.copytree(original, workspace := disk / "workspace")
+        loops.as_subvolume(workspace)
+        substrate = Btrfs(disk / "runs")
+        works = kept("btrfs", substrate, substrate.open(workspace, Policy(store=disk / "runs")), change)
+        copy, numbers = ["cp", "-a", "--reflink=always", str(workspace)], itertools.count()
+
+        def reflink() -> float:
+            target = disk / f"copy-{next(numbers)}"
+            took = timed(WALL, 1, lambda: subprocess.run([*copy, str(target)], check=True))
+            shutil.rmtree(target)
+            return took
+
+        yield {**works, "cp-reflink": reflink}
+
+
+def _original(folder: Path, quick: bool) -> tuple[Path, Changing]:
+    """The workspace that all others are copies of, and what changes them."""
+    count = QUICK_FILES if quick else FILES
+    (original := folder / "original").mkdir()
+    filled(original, count)
+    return original, Changing(count)
+
+
+def _opened(
+    name: str, substrate: Substrate, folder: Path, original: Path, change: Changing, leaving: ExitStack
+) -> dict[str, Work]:
+    """The works of a substrate on a copy; none where it cannot be had."""
+    if substrate.probe().why_not is not None:
+        return {}
+    shutil.copytree(original, workspace := folder / "workspace", symlinks=True)
+    env = substrate.open(workspace, Policy(store=folder / "runs"))
+    leaving.callback(env.close)
+    return kept(name, substrate, env, change)
+
+
+def _repository(workspace: Path) -> None:
+    who = ["-c", "user.name=bench", "-c", "user.email=bench@example.org"]
+    for words in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "all"]):
+        subprocess.run(["git", "-C", str(workspace), *words], check=True)
+
+
+def _of_a_spare(folder: Path, original: Path) -> dict[str, Work]:
+    """A fork of the substrate files that finds what a closed one left."""
+    files = Files(folder / "spare" / "runs")
+    shutil.copytree(original, workspace := folder / "spare" / "workspace")
+    ref = files.open(workspace, Policy(store=files.store)).snapshot(0)
+    files.prepare(ref)
+
+    def fork() -> float:
+        made: list[Env] = []
+        took = timed(WALL, 1, lambda: made.extend(files.fork(ref, 1, branch_seed=SEED, identity="bench")))
+        made[0].close()
+        return took
+
+    return {"files-fork-spare": fork}
+
+
+def _by_git(folder: Path, original: Path, change: Changing) -> dict[str, Work]:
+    """What one would do by hand with git."""
+    shutil.copytree(original, workspace := folder / "by-git", symlinks=True)
+    git = ["git", "-C", str(workspace), "-c", "user.name=bench", "-c", "user.email=bench@example.org"]
+
+    def stash() -> float:
+        change(workspace)
+        return timed(WALL, 1, lambda: subprocess.run([*git, "stash", "create"], check=True, capture_output=True))
+
+    def clear(target: Path) -> None:
+        subprocess.run([*git, "worktree", "remove", "--force", str(target)], check=True)
+
+    worktree = by_command(lambda target: [*git, "worktree", "add", "-q", "--detach", str(target)], clear)
+    return {"git-stash-create": stash, "git-worktree": worktree}
+
+
+class Heavy:
+    """An environment that holds 100 MB."""
+
+    def __init__(self) -> None:
+        self.memory = bytearray(b"\1" * (MEGABYTES << 20))
+
+    def __call__(self, action: object) -> object:
+        """Give the action back."""
+        return action
+
+
+@contextmanager
+def memory(quick: bool) -> Iterator[Mapping[str, Work]]:
+    """A process of 100 MB: kept, forked to one that waits at its gate, and forked with nothing around it."""
+    with place() as folder, ExitStack() as leaving:
+        (workspace := folder / "workspace").mkdir()
+        zygote = Zygote(folder / "runs", f"{__name__}:Heavy")
+        if zygote.probe().why_not is not None:
+            yield {}
+            return
+        env = zygote.open(workspace, Policy(store=folder / "runs"))
+        leaving.callback(env.close)
+        ref: SnapRef = env.snapshot(0)
+        bare = leaving.enter_context(
+            subprocess.Popen([sys.executable, "-c", _BARE], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        )
+        assert bare.stdin is not None and bare.stdout is not None
+
+        def half() -> float:
+            """The process of a snapshot or fork, without the files that are kept beside it."""
+            made = []
+            took = timed(WALL, 1, lambda: made.extend(zygote.member(ref).fork([None], "gated")))
+            made[0].end()
+            return took
+
+        def whole() -> float:
+            made: list[Env] = []
+            took = timed(WALL, 1, lambda: made.extend(zygote.fork(ref, 1, branch_seed=SEED, identity="bench")))
+            made[0].close()
+            return took
+
+        def by_hand() -> float:
+            bare.stdin.write(b"\n")
+            bare.stdin.flush()
+            return float(bare.stdout.readline())
+
+        yield {"zygote-process": half, "zygote-fork": whole, "bare-fork": by_hand}
+        bare.stdin.close()
+
+
+_BARE = f"""
+import gc, os, sys, time
+memory = bytearray(b"\\1" * ({MEGABYTES} << 20))
+gc.collect(); gc.freeze()
+for _ in sys.stdin:
+    reading, writing = os.pipe()
+    began = time.perf_counter()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, b"x")
+        os._exit(0)
+    os.read(reading, 1)
+    print(time.perf_counter() - began, flush=True)
+    os.waitpid(child, 0)
+    os.close(reading); os.close(writing)
+"""
+
+
+def _row(name: str, what: str, ours: str, peers: tuple[str, ...], peer: str, limit: float | None = None) -> Row:
+    return Row(name, what, ours, peers, peer, figure="own" if limit is not None else "ratio", unit="ms", limit=limit)
+
+
+CONTESTS = (
+    Contest(
+        folders,
+        (
+            _row("overlay-snapshot", "overlay: snapshot", "overlay-snapshot", ("cp",), BY_HAND, 5),
+            _row("overlay-fork", "overlay: fork", "overlay-fork", ("cp",), BY_HAND, 5),
+            _row("files-snapshot", "files: snapshot", "files-snapshot", ("cp",), BY_HAND),
+            _row("files-fork", "files: fork, a copy", "files-fork", ("cp",), BY_HAND),
+            _row("files-fork-spare", "files: fork, from a spare", "files-fork-spare", ("cp",), BY_HAND, 250),
+        ),
+        rounds=5,
+    ),
+    Contest(
+        repositories,
+        (
+            _row("git-snapshot", "git: snapshot", "git-snapshot", ("git-stash-create",), "git stash create"),
+            _row("git-fork", "git: fork", "git-fork", ("git-worktree",), "git worktree add"),
+        ),
+        rounds=3,
+    ),
+    Contest(
+        subvolumes,
+        (
+            _row("btrfs-snapshot", "btrfs: snapshot, on the disk", "btrfs-snapshot", ("cp-reflink",), REFLINK),
+            _row("btrfs-fork", "btrfs: fork", "btrfs-fork", ("cp-reflink",), REFLINK),
+        ),
+        rounds=5,
+    ),
+    Contest(
+        memory,
+        (
+            _row("zygote-process", "zygote: fork of 100 MB, gated", "zygote-process", ("bare-fork",), "os.fork()", 5),
+            _row("zygote-fork", "zygote: the same with its files", "zygote-fork", ("bare-fork",), "os.fork()"),
+        ),
+        rounds=21,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Environment halves of checkpoints: one protocol, and one file for each way of keeping an environment."""

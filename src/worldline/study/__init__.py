@@ -1,0 +1,1 @@
+"""Studies: which step caused it, would another action have saved it, which of two is better. Many forks of one run."""

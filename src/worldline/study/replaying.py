@@ -1,0 +1,45 @@
+"""Where an agent is run against its own record: in its workspace as it was at the beginning, where the run kept one.
+
+Tools outside the recording run again on such a replay, so it must not happen where the user works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from worldline.engine.plan import fork_point, plan_of
+from worldline.engine.restored import restoring
+from worldline.engine.substrates.choose import substrate_of
+from worldline.engine.substrates.materialise import remove
+from worldline.run import Run
+from worldline.seams import within
+from worldline.store.studies.folder import scratch_place
+from worldline.study.agents import CommandAgent
+from worldline.study.setting import Setting
+
+
+@contextmanager
+def begun(run: Run, setting: Setting, folder: Path | None, name: str) -> Iterator[tuple[tuple[str, ...], Path | None]]:
+    """The words that start the agent and its folder: `folder`, or a workspace restored for the length of the block."""
+    assert isinstance(setting.agent, CommandAgent), "a function runs where this process is"
+    command = setting.agent.command
+    how = restoring(fork_point(run.recording, plan_of({**setting.plan, "at": "step:0"}))) if folder is None else None
+    if how is None:
+        yield command, folder
+        return
+    store = run.recording.run_directory.parent
+    place = scratch_place(setting.folder, name).absolute()
+    (env,) = substrate_of(how.first.ref.substrate, store).fork(
+        how.first.ref, 1, branch_seed="replay", identity="replay", into=[place]
+    )
+    root, original = env.root, Path(how.spec.path)
+    try:
+        if original.is_dir() and within.why_not() is None:
+            yield tuple(within.launched(root, original, [], command)), None
+        else:
+            yield command, root
+    finally:
+        env.close()
+        remove(root)
