@@ -52,12 +52,12 @@ def test_a_resumed_run_goes_on_with_its_own_generator() -> None:
     """There is no twin of a run that broke off: its generator is where it was."""
     from worldline.engine.plan import resume_point
     from worldline.policy.rules import Rules
-    from worldline.run import _drive
+    from worldline.run import drive
     from worldline.seams.branch import BranchSession
 
     agent, longer = Walker(2), Walker(4)
     run = recorded(agent)
-    result = _drive(BranchSession(resume_point(run.recording), {}, Rules()), longer)
+    result = drive(BranchSession(resume_point(run.recording), {}, Rules()), longer)
     assert (result.prefix, result.live) == (2, 2) and longer.drawn[:2] == agent.drawn
     chance = clock.generator(run.cassette.exchanges[0].data["result"])
     assert longer.drawn == [chance.random() for _ in range(4)]
