@@ -166,9 +166,7 @@ def _line(cell: Cell) -> str:
 
 def peer_table(cells: list[Cell]) -> str:
     """What each rule makes of the planted families and of flat agents, by length."""
-    columns = (
-        "exact | recovery and flaky verifier | false claims | on a flat agent | rollouts | steps executed"
-    )
+    columns = "exact | recovery and flaky verifier | false claims | on a flat agent | rollouts | steps executed"
     head = [f"| method | T | families × runs | {columns} |", "|---|--:|--:" + "|--:" * 6 + "|"]
     lines = []
     for method in dict.fromkeys(cell.method for cell in cells):
