@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,8 +15,9 @@ from worldline.model.ids import short
 from worldline.store.bundle.packed import open_recording
 from worldline.store.catalog import entries
 from worldline.store.listed import Entry
-from worldline.store.studies.table import Listed as Study
-from worldline.store.studies.table import listed
+
+if TYPE_CHECKING:
+    from worldline.store.studies.table import Listed as Study
 
 STATES = {"complete": "ok", "running": "live", "damaged": "failed"}
 
@@ -56,6 +58,8 @@ def command(studies: bool, directory: Path | None, as_json: bool, store: Path | 
 
 
 def _studies(store: Path, as_json: bool) -> int:
+    from worldline.store.studies.table import listed  # loads sqlite3, which the list of runs does without
+
     found = listed(store)
     if as_json:
         render.emit_json(found)
