@@ -127,10 +127,12 @@ def wires() -> Inputs:
         for name, text in texts.items():
             yield target, name, bytes([0 if name == "cut" else 7]) + text
     yield "answer", "head", b"\x41" + ANSWERS["length"]
-    asks = dict(zip(ROUTES, (CHAT_ASK, RESPONSES_ASK, MESSAGES_ASK), strict=True))
-    answers = dict(zip(ROUTES, (CHAT, RESPONSES, MESSAGES), strict=True))
-    streams = dict(zip(ROUTES, (CHAT_STREAM, RESPONSES_STREAM, MESSAGES_STREAM), strict=True))
-    for number, route in enumerate(ROUTES):
+    wired = ("openai.chat", "openai.responses", "anthropic.messages")  # another route's messages are no provider's
+    asks = dict(zip(wired, (CHAT_ASK, RESPONSES_ASK, MESSAGES_ASK), strict=True))
+    answers = dict(zip(wired, (CHAT, RESPONSES, MESSAGES), strict=True))
+    streams = dict(zip(wired, (CHAT_STREAM, RESPONSES_STREAM, MESSAGES_STREAM), strict=True))
+    for route in wired:
+        number = ROUTES.index(route)
         for name, kind, said in (
             ("ask", 0, json.dumps(asks[route])),
             ("answer", 2, json.dumps(answers[route])),

@@ -11,6 +11,7 @@ import copy
 import functools
 import importlib
 import threading
+import weakref
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, NamedTuple, Protocol
 
@@ -67,6 +68,10 @@ def wrap_client(run: OpenRun, client: Any) -> Any:
     own = copy.copy(http_client)
     kind: Any = type(http_client)
     own.__class__ = _sharing(kind)
+    own.shared_with = http_client  # whose pool it is, and who closes it when forgotten: not while this one is used
+    if isinstance(http_client, library.Client):
+        ways = [http_client._transport, *filter(None, http_client._mounts.values())]
+        weakref.finalize(own, _closed_together, weakref.ref(http_client), ways).atexit = False
     own._transport = _around(run, http_client._transport, http_client, library)
     own._mounts = {
         pattern: mounted and _around(run, mounted, http_client, library)
@@ -81,6 +86,13 @@ def _sharing(kind: Any) -> Any:
     if getattr(kind, "shares_pool", False):
         return kind
     return type(kind.__name__, (kind,), {"__del__": lambda self: None, "shares_pool": True})
+
+
+def _closed_together(owner: weakref.ref[Any], ways: list[Any]) -> None:
+    """Close a pool whose owner went with the copy: in one piece of garbage its sockets could be thrown away open."""
+    if owner() is None:
+        for way in ways:
+            way.close()
 
 
 def _around(run: OpenRun, transport: Any, http_client: Any, library: Any) -> Any:

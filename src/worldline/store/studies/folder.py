@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from worldline.errors import AmbiguousRun, RecordingNotFound
@@ -92,3 +93,5 @@ def scratch_copy(source: Path, folder: Path, name: str) -> Path:
 def clear_scratch(folder: Path, name: str | None = None) -> None:
     """Remove the copies of one rollout, or what rollouts that were killed left."""
     shutil.rmtree(folder / SCRATCH if name is None else folder / SCRATCH / name, ignore_errors=True)
+    with suppress(OSError):  # other rollouts work in it still, or it is gone
+        (folder / SCRATCH).rmdir()
