@@ -26,15 +26,21 @@ def machine() -> str:
 
 def write(results: list[Result]) -> list[str]:
     """Put the results of all rows into the page. Returns the names of the missed ones that it does not explain."""
-    text = with_table(PAGE.read_text(encoding="utf-8"), f"{machine()}\n\n{table(results)}")
-    PAGE.write_text(text, encoding="utf-8")
+    text = put(f"{machine()}\n\n{table(results)}", BEGIN, END)
     explained = text.partition(EXPLAINED)[2]
     return [result.row.name for result in results if result.met is False and f"`{result.row.name}`" not in explained]
 
 
-def with_table(text: str, new: str) -> str:
-    """The page with `new` between its markers."""
-    pattern = re.compile(re.escape(BEGIN) + r"\n.*?" + re.escape(END), re.DOTALL)
+def put(new: str, begin: str, end: str) -> str:
+    """Put `new` between these markers of the page. Returns the page."""
+    text = with_table(PAGE.read_text(encoding="utf-8"), new, begin, end)
+    PAGE.write_text(text, encoding="utf-8")
+    return text
+
+
+def with_table(text: str, new: str, begin: str = BEGIN, end: str = END) -> str:
+    """The page with `new` between two markers."""
+    pattern = re.compile(re.escape(begin) + r"\n.*?" + re.escape(end), re.DOTALL)
     if not pattern.search(text):
-        raise SystemExit(f"benchmarks: {PAGE.name} has no markers for the table")
-    return pattern.sub(lambda _: f"{BEGIN}\n\n{new}\n\n{END}", text)
+        raise SystemExit(f"benchmarks: {PAGE.name} has no markers for the table: {begin}")
+    return pattern.sub(lambda _: f"{begin}\n\n{new}\n\n{end}", text)

@@ -159,11 +159,7 @@ def main() -> int:
     if not said.write:
         print(text)
         return 0
-    whole = document.PAGE.read_text(encoding="utf-8")
-    pattern = re.compile(re.escape(BEGIN) + r"\n.*?" + re.escape(END), re.DOTALL)
-    if not pattern.search(whole):
-        raise SystemExit(f"benchmarks: {document.PAGE.name} has no markers for the panel's table")
-    document.PAGE.write_text(pattern.sub(lambda _: f"{BEGIN}\n\n{text}\n\n{END}", whole), encoding="utf-8")
+    document.put(text, BEGIN, END)
     return 0
 
 

@@ -17,7 +17,6 @@ import argparse
 import json
 import os
 import platform
-import re
 import signal
 import sys
 from fnmatch import fnmatch
@@ -95,11 +94,7 @@ def told(found: list[Cell], seed: int, full: bool) -> str:
 
 def write(text: str) -> None:
     """Put it between the markers of the page."""
-    whole = document.PAGE.read_text(encoding="utf-8")
-    pattern = re.compile(re.escape(BEGIN) + r"\n.*?" + re.escape(END), re.DOTALL)
-    if not pattern.search(whole):
-        raise SystemExit(f"benchmarks: {document.PAGE.name} has no markers for the attribution's tables")
-    document.PAGE.write_text(pattern.sub(lambda _: f"{BEGIN}\n\n{text}\n\n{END}", whole), encoding="utf-8")
+    document.put(text, BEGIN, END)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 import tempfile
 from fnmatch import fnmatch
@@ -51,11 +50,7 @@ def main() -> int:
     if not said.write:
         print(text)
         return 0
-    whole = page.PAGE.read_text(encoding="utf-8")
-    pattern = re.compile(re.escape(BEGIN) + r"\n.*?" + re.escape(END), re.DOTALL)
-    if not pattern.search(whole):
-        raise SystemExit(f"benchmarks: {page.PAGE.name} has no markers for the substrates' tables")
-    page.PAGE.write_text(pattern.sub(lambda _: f"{BEGIN}\n\n{text}\n\n{END}", whole), encoding="utf-8")
+    page.put(text, BEGIN, END)
     return 0
 
 

@@ -28,7 +28,7 @@ from worldline.store import layout
 if TYPE_CHECKING:
     from worldline.engine.plan import ForkPoint
 
-DERIVED = ("__pycache__", "*.pyc")  # what programs make anew with times in it: not compared, and that is said
+DERIVED = ("__pycache__", "*.pyc")  # what programs make anew with times in it: not compared
 PLACES = ".workspaces"  # of a store: the folders of branches, by their runs
 
 
@@ -83,7 +83,6 @@ class BranchWorkspace(Workspace):
         layout.make_private(place.parent)
         (env,) = self._substrate.fork(begins.ref, 1, branch_seed=seed, identity=recorder.run, into=[place])
         self._seed = seed
-        self.ignored: list[str] = []
         parents = [how.arrives.checkpoint_id]
         super().__init__(recorder, env, first_step=point.step, parents=parents, every=how.spec.every)
 
@@ -104,7 +103,6 @@ class BranchWorkspace(Workspace):
     def _compare(self) -> None:
         looked = self._substrate.open(self.env.root, Policy(store=self._store, exclude=self.how.spec.exclude))
         found = self._substrate.diff(self.how.arrives.ref, looked.snapshot(self.how.arrives.ref.seq))
-        self.ignored = [path for change in found if _derived(path := os.fsdecode(change.path))]
         differs = [change for change in found if not _derived(os.fsdecode(change.path))]
         if not differs:
             return

@@ -109,7 +109,7 @@ class Rewind:
             step = max(0, (later.step or 0) - 1)
             changes = tree.diff(self._read, trees[number - 1], trees[number])
             intervals.append(Interval(step, later.by is None, changes))
-        return plan(intervals, lambda path: tree.at_path(self._read, now, path), self._inside(now))
+        return plan(intervals, lambda path: tree.at_path(self._read, now, path), _inside(self._read, now))
 
     def _tree(self, ref: SnapRef) -> tree.Tree:
         substrate_of(ref.substrate, self.store).export(ref)  # type: ignore[attr-defined]
@@ -119,14 +119,6 @@ class Rewind:
         if name not in self._documents:
             self._documents[name] = self._files.snapshots.read(name)
         return self._documents[name]
-
-    def _inside(self, now: tree.Tree) -> Callable[[bytes], list[bytes]]:
-        def inside(path: bytes) -> list[bytes]:
-            folder = tree.at_path(self._read, now, path)
-            entries = tree.entries_of(self._read, folder) if isinstance(folder, Folder) else ()
-            return [path + b"/" + bytes_of(entry.name) for entry in entries]
-
-        return inside
 
     def journal(self) -> Journal:
         """What is going to be done."""
@@ -186,12 +178,7 @@ def undo(store: Path, rewind: str | None = None, *, dry_run: bool = False, force
     done = [Change(bytes_of(b.path), b.old, b.new, new_links=tuple(map(bytes_of, b.links))) for b in taken_back.changes]
     read = files.snapshots.read
 
-    def inside(path: bytes) -> list[bytes]:
-        folder = tree.at_path(read, now, path)
-        entries = tree.entries_of(read, folder) if isinstance(folder, Folder) else ()
-        return [path + b"/" + bytes_of(entry.name) for entry in entries]
-
-    found = plan([Interval(0, True, done)], lambda path: tree.at_path(read, now, path), inside)
+    found = plan([Interval(0, True, done)], lambda path: tree.at_path(read, now, path), _inside(read, now))
     journal = Journal(
         id=clock.new_id("rwd"),
         run=taken_back.run,
@@ -208,6 +195,17 @@ def undo(store: Path, rewind: str | None = None, *, dry_run: bool = False, force
         layout.write_durable(files.snapshots.place / "rewinds" / f"{taken_back.id}.undone", b"")
         files.unpin(taken_back.before)
     return journal
+
+
+def _inside(read: Callable[[str], bytes], now: tree.Tree) -> Callable[[bytes], list[bytes]]:
+    """What a folder of the workspace holds as it is now, by its path."""
+
+    def inside(path: bytes) -> list[bytes]:
+        folder = tree.at_path(read, now, path)
+        entries = tree.entries_of(read, folder) if isinstance(folder, Folder) else ()
+        return [path + b"/" + bytes_of(entry.name) for entry in entries]
+
+    return inside
 
 
 def journal_of(store: Path, rewind: str) -> Journal:

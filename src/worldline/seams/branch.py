@@ -134,18 +134,14 @@ class BranchSession:
         if self.workspace is None:
             return list(command), None
         root, spec = self.workspace.env.root, self.workspace.how.spec
-        original = Path(spec.path)
-        why = within.why_not() if original.is_dir() else "it is gone"
-        if why is not None:
-            self.notes.append(f"the agent sees its workspace at {root}, not at {original}: {why}")
+        start = within.placed(root, spec, command)
+        files = [word for word in command if Path(word).is_file() and Path(word).absolute().is_relative_to(spec.path)]
+        if start.masked is not None:
+            self.notes.append(f"the agent sees its workspace at {root}, not at {spec.path}: {start.masked}")
             self.boundary.sees(str(root), spec.path)
-            return list(command), root
-        if inside := [
-            word for word in command if Path(word).is_file() and Path(word).absolute().is_relative_to(original)
-        ]:
-            self.notes.append(f"{inside[0]} stands in the workspace: the one of the checkpoint is run")
-        keep = [path for glob in spec.exclude for path in sorted(original.glob(glob))]
-        return within.launched(root, original, keep, command), None
+        elif files:
+            self.notes.append(f"{files[0]} stands in the workspace: the one of the checkpoint is run")
+        return start.words, start.folder
 
     def _discard(self) -> None:
         if self.workspace is not None:

@@ -9,19 +9,20 @@ has ended. Each `PATH` below the original was no part of the environment; the co
 
 from __future__ import annotations
 
-import ctypes
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from worldline.engine.substrates import mounts
+
+if TYPE_CHECKING:
+    from worldline.engine.spec import WorkspaceSpec
 
 CANNOT = 126  # the exit code of shells for what cannot be executed
-_NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000  # sched.h
-_BIND, _REMOUNT, _READ_ONLY, _RECURSIVE, _PRIVATE = 4096, 32, 1, 16384, 1 << 18  # sys/mount.h
-_NO_SUID, _NO_DEV, _NO_EXEC, _NO_ATIME = 2, 4, 8, 1024
-_LOCKED = {os.ST_NOSUID: _NO_SUID, os.ST_NODEV: _NO_DEV, os.ST_NOEXEC: _NO_EXEC, os.ST_NOATIME: _NO_ATIME}
 
 
 def launched(branch: Path, original: Path, keep: Sequence[Path], command: Sequence[str]) -> list[str]:
@@ -42,29 +43,41 @@ def why_not() -> str | None:
     return None if tried.returncode == 0 else (said[-1] if said else f"it ended with {tried.returncode}")
 
 
+class Start(NamedTuple):
+    """How a command starts in a workspace that stands elsewhere: its words, its folder (None: where we are).
+
+    `masked` says why it sees that workspace at another path than the recorded one; None where it does not.
+    """
+
+    words: list[str]
+    folder: Path | None
+    masked: str | None
+
+
+def placed(root: Path, spec: WorkspaceSpec, command: Sequence[str]) -> Start:
+    """Start a command in `root`, at the path where the recorded run had its workspace wherever that can be."""
+    original = Path(spec.path)
+    why = why_not() if original.is_dir() else "it is gone"
+    if why is not None:
+        return Start(list(command), root, why)
+    keep = [path for glob in spec.exclude for path in sorted(original.glob(glob))]
+    return Start(launched(root, original, keep, command), None, None)
+
+
 def enter(branch: Path, original: Path, keep: Sequence[Path]) -> None:
     """Show `branch` in the place of `original` to this process and its children. Raises `OSError`."""
     here = Path.cwd()
-    _unshare()
-    _mount(None, Path("/"), _RECURSIVE | _PRIVATE)
+    if os.geteuid() == 0:
+        mounts.unshare(mounts.NEW_NAMESPACE)
+    else:  # it stays who it was: files that it makes are its own, outside too
+        mounts.take_users()
+    mounts.keep_to_ourselves()
     held = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in keep if path.exists()}
     if branch != original:
-        _mount(branch, original, _BIND | _RECURSIVE)
+        mounts.mount_again(os.fspath(branch), os.fspath(original), with_below=True)
     for path, descriptor in held.items():
         _show(path, descriptor)
     os.chdir(here if here.is_relative_to(original) and here.is_dir() else original)
-
-
-def _unshare() -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    user, group, root = os.getuid(), os.getgid(), os.geteuid() == 0
-    if libc.unshare(_NEW_MOUNTS if root else _NEW_MOUNTS | _NEW_USER) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"no namespace of its own: {os.strerror(number)}")
-    if not root:  # it stays who it was: files that it makes are its own, outside too
-        Path("/proc/self/setgroups").write_text("deny")
-        Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
-        Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
 
 
 def _show(path: Path, descriptor: int) -> None:
@@ -73,18 +86,8 @@ def _show(path: Path, descriptor: int) -> None:
     if not os.path.lexists(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir() if source.is_dir() else path.touch()
-    _mount(source, path, _BIND | _RECURSIVE)
-    state = os.statvfs(path)  # what the mount has already cannot be taken off by who is not root outside
-    locked = sum(flag for bit, flag in _LOCKED.items() if state.f_flag & bit)
-    _mount(None, path, _BIND | _REMOUNT | _READ_ONLY | locked)
-
-
-def _mount(source: Path | None, target: Path, flags: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    given = None if source is None else os.fsencode(source)
-    if libc.mount(given, os.fsencode(target), None, ctypes.c_ulong(flags), None) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"cannot put the branch's folder at {target}: {os.strerror(number)}")
+    mounts.mount_again(os.fspath(source), os.fspath(path), with_below=True)
+    mounts.make_read_only(os.fspath(path))
 
 
 def main(words: list[str]) -> None:

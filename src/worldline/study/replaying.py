@@ -34,12 +34,9 @@ def begun(run: Run, setting: Setting, folder: Path | None, name: str) -> Iterato
     (env,) = substrate_of(how.first.ref.substrate, store).fork(
         how.first.ref, 1, branch_seed="replay", identity="replay", into=[place]
     )
-    root, original = env.root, Path(how.spec.path)
     try:
-        if original.is_dir() and within.why_not() is None:
-            yield tuple(within.launched(root, original, [], command)), None
-        else:
-            yield command, root
+        start = within.placed(env.root, how.spec, command)
+        yield tuple(start.words), start.folder
     finally:
         env.close()
-        remove(root)
+        remove(place)

@@ -9,9 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import subprocess
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
@@ -19,10 +17,11 @@ import msgspec
 from worldline.engine import clock
 from worldline.engine.substrates import subvolumes
 from worldline.engine.substrates.files import Files
+from worldline.engine.substrates.folder import FolderEnv
 from worldline.engine.substrates.holders import refuse_held
 from worldline.engine.substrates.scan import Scanner, own_folders
 from worldline.engine.substrates.states import AWAKE, STILL, Life, State
-from worldline.engine.substrates.substrate import Caps, Launch, Policy, SnapRef, seed_of
+from worldline.engine.substrates.substrate import Caps, Policy, SnapRef, seed_of
 from worldline.errors import SeqMismatch, StaleBase, Unavailable, Unsupported
 from worldline.model.ids import is_id
 from worldline.model.tree import Change
@@ -165,26 +164,15 @@ class Btrfs:
         return 0
 
 
-class BtrfsEnv:
+class BtrfsEnv(FolderEnv):
     """One subvolume. `own` says that it is a fork which goes when it is closed."""
 
     def __init__(self, btrfs: Btrfs, root: Path, policy: Policy, life: Life, *, own: bool = False) -> None:
+        super().__init__(root, life)
         self.btrfs = btrfs
-        self.root = root
         self.policy = policy
-        self.life = life
         self.seed: str | None = None  # of a fork
         self._own = own
-        self._last: str | None = None
-
-    @property
-    def state(self) -> State:
-        """What may be done with it now."""
-        return self.life.state
-
-    def quiesce(self) -> AbstractContextManager[None]:
-        """btrfs takes all of it at one moment."""
-        return self.life.still()
 
     def try_snapshot(self) -> None:
         """Raises `OSError` where this workspace cannot be kept in that store."""
@@ -223,24 +211,6 @@ class BtrfsEnv:
             raise Unsupported(what, resource="nested subvolume") from None
         self.life.to(State.GATED)
         self._last = ref.id
-
-    def exec(self, action: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
-        """Run an argv in the folder to its end."""
-        self.life.expect(*AWAKE)
-        return subprocess.run(list(action), cwd=self.root, capture_output=True, check=False)
-
-    def launch(self, argv: Sequence[str]) -> Launch:
-        """A command runs in the folder as it stands."""
-        return Launch(argv=list(argv), cwd=self.root)
-
-    def reseed(self, seed: str) -> Sequence[str]:
-        """A folder draws nothing by chance."""
-        self.life.to(State.RESEEDED)
-        return ()
-
-    def open_gate(self) -> None:
-        """Go live."""
-        self.life.to(State.LIVE)
 
     def close(self) -> None:
         """Let go of it. A fork without a place of its own goes."""

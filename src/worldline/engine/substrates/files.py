@@ -7,21 +7,19 @@ only what differs. What a closed fork leaves is kept as a spare: the next fork t
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from worldline.engine import clock
+from worldline.engine.substrates.folder import FolderEnv
 from worldline.engine.substrates.holders import holders
 from worldline.engine.substrates.materialise import Materialiser, remove
 from worldline.engine.substrates.remembered import forget, recall, remember
 from worldline.engine.substrates.scan import Scanned, Scanner, told
 from worldline.engine.substrates.states import AWAKE, STILL, Life, State
-from worldline.engine.substrates.substrate import Caps, Launch, Policy, SnapRef, seed_of
+from worldline.engine.substrates.substrate import Caps, Policy, SnapRef, seed_of
 from worldline.errors import Busy, Corrupt, SeqMismatch, StaleBase, Unsupported, UsageError
 from worldline.model import tree
 from worldline.model.events import encode_json
@@ -259,31 +257,20 @@ class Files:
         return self.snapshots.sweep(keep, needed)
 
 
-class FilesEnv:
+class FilesEnv(FolderEnv):
     """A workspace. `own` says that it is a fork which goes when it is closed."""
 
     def __init__(
         self, files: Files, root: Path, policy: Policy, life: Life, *, own: bool = False, seed: str | None = None
     ) -> None:
+        super().__init__(root, life)
         self.files = files
-        self.root = root
         self.policy = policy
-        self.life = life
         self.seed = seed
         self._own = own
-        self._last: str | None = None
         self.scanner = Scanner(root, files.snapshots, policy)
         if life.state is State.COLD:
             self.scanner.seen = recall(files.snapshots, root)
-
-    @property
-    def state(self) -> State:
-        """What may be done with it now."""
-        return self.life.state
-
-    def quiesce(self) -> AbstractContextManager[None]:
-        """Hold it still: nothing of ours runs in it, and what else does shows as a change while it is read."""
-        return self.life.still()
 
     def snapshot(self, seq: int) -> SnapRef:
         """Keep the workspace as it is behind row `seq`."""
@@ -344,25 +331,6 @@ class FilesEnv:
                 fds=[os.fsdecode(path) for path in wrong],
             )
         return changes
-
-    def exec(self, action: Any) -> subprocess.CompletedProcess[bytes]:
-        """Run an argv in the folder to its end."""
-        self.life.expect(State.RUNNING, State.LIVE)
-        launch = self.launch(action)
-        return subprocess.run(launch.argv, cwd=launch.cwd, capture_output=True, check=False)
-
-    def launch(self, argv: Sequence[str]) -> Launch:
-        """A command runs in the folder as it stands."""
-        return Launch(argv=list(argv), cwd=self.root)
-
-    def reseed(self, seed: str) -> Sequence[str]:
-        """A folder draws nothing by chance."""
-        self.life.to(State.RESEEDED)
-        return ()
-
-    def open_gate(self) -> None:
-        """Go live."""
-        self.life.to(State.LIVE)
 
     def close(self) -> None:
         """Let go of it. A fork without a place of its own becomes a spare, or goes."""

@@ -11,21 +11,20 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from worldline.engine import clock
 from worldline.engine.substrates.files import Files, FilesEnv, Taken
+from worldline.engine.substrates.folder import FolderEnv
 from worldline.engine.substrates.git_tree import LINK, NESTED, imported, surroundings
 from worldline.engine.substrates.holders import holders
 from worldline.engine.substrates.materialise import Materialiser
 from worldline.engine.substrates.scan import own_folders, told
 from worldline.engine.substrates.states import AWAKE, STILL, Life, State
-from worldline.engine.substrates.substrate import Caps, Launch, Policy, SnapRef
+from worldline.engine.substrates.substrate import Caps, Policy, SnapRef
 from worldline.errors import Busy, StaleBase, SubstrateError, Unavailable
 from worldline.model import tree
 from worldline.model.events import encode_json
@@ -129,25 +128,14 @@ class Git:
         return self.files.gc(keep)
 
 
-class GitEnv:
+class GitEnv(FolderEnv):
     """A folder that is the top of a repository."""
 
     def __init__(self, git: Git, root: Path, policy: Policy) -> None:
+        super().__init__(root, Life(str(root)))
         self.git = git
-        self.root = root
         self.policy = policy
-        self.life = Life(str(root))
         self.repository = Repository(root, policy.store, policy.exclude)
-        self._last: str | None = None
-
-    @property
-    def state(self) -> State:
-        """What may be done with it now."""
-        return self.life.state
-
-    def quiesce(self) -> AbstractContextManager[None]:
-        """Hold it still: nothing of ours runs in it."""
-        return self.life.still()
 
     def snapshot(self, seq: int) -> SnapRef:
         """Keep what git keeps of the workspace as it is behind row `seq`."""
@@ -183,28 +171,6 @@ class GitEnv:
             maker.apply(self.root, tree.diff(files.snapshots.read, maker.read_tree(scanned.tree), target))
         self.life.to(State.GATED)
         self._last = ref.id
-
-    def exec(self, action: Any) -> subprocess.CompletedProcess[bytes]:
-        """Run an argv in the folder to its end."""
-        self.life.expect(State.RUNNING, State.LIVE)
-        return subprocess.run(list(action), cwd=self.root, capture_output=True, check=False)
-
-    def launch(self, argv: Sequence[str]) -> Launch:
-        """A command runs in the folder as it stands."""
-        return Launch(argv=list(argv), cwd=self.root)
-
-    def reseed(self, seed: str) -> Sequence[str]:
-        """A folder draws nothing by chance."""
-        self.life.to(State.RESEEDED)
-        return ()
-
-    def open_gate(self) -> None:
-        """Go live."""
-        self.life.to(State.LIVE)
-
-    def close(self) -> None:
-        """Let go of it; it is the user's."""
-        self.life.to(State.CLOSED)
 
 
 class Repository:

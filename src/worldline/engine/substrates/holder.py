@@ -181,15 +181,6 @@ def _layers(asked: dict[str, Any]) -> tuple[list[str], str | None, str | None, l
     return asked["lowers"], asked["upper"], asked["work"], options
 
 
-def _take_users() -> None:
-    """A user namespace in which this user, and nobody else, is who they are, and may mount."""
-    user, group = os.getuid(), os.getgid()
-    mounts.unshare(mounts.NEW_USERS | mounts.NEW_NAMESPACE)
-    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
-            file.write(text)
-
-
 def main(descriptor: int, parent: int, own_users: bool) -> int:
     """Take namespaces, say so, and serve."""
     control = socket.socket(fileno=descriptor)
@@ -199,7 +190,7 @@ def main(descriptor: int, parent: int, own_users: bool) -> int:
         if os.getppid() != parent:  # it ended before it was watched
             return 1
         if own_users:
-            _take_users()
+            mounts.take_users()
         else:
             mounts.unshare(mounts.NEW_NAMESPACE)
         mounts.keep_to_ourselves()

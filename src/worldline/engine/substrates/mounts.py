@@ -14,8 +14,10 @@ from functools import cache
 
 NEW_NAMESPACE, NEW_USERS = 0x0002_0000, 0x1000_0000
 DETACH = 2  # of umount2: out of sight now, gone when nobody holds it
-_RECURSIVE_SLAVE = (1 << 14) | (1 << 19)
-_BIND = 1 << 12
+_RECURSIVE = 1 << 14
+_RECURSIVE_SLAVE = _RECURSIVE | (1 << 19)
+_BIND, _REMOUNT, _READ_ONLY = 1 << 12, 1 << 5, 1
+_LOCKED = {os.ST_NOSUID: 1 << 1, os.ST_NODEV: 1 << 2, os.ST_NOEXEC: 1 << 3, os.ST_NOATIME: 1 << 10}
 _FSOPEN, _FSCONFIG, _FSMOUNT, _MOVE_MOUNT = 430, 431, 432, 429  # the same on every architecture
 _SET_FLAG, _SET_STRING, _CREATE = 0, 1, 6
 _CLOEXEC, _MOVE_EMPTY_PATH, _HERE = 1, 4, -100
@@ -47,6 +49,15 @@ def unshare(flags: int) -> None:
     _checked(_libc().unshare(ctypes.c_int(flags)), "unshare")
 
 
+def take_users() -> None:
+    """A user namespace in which this user, and nobody else, is who they are, and may mount. Raises `OSError`."""
+    user, group = os.getuid(), os.getgid()
+    unshare(NEW_USERS | NEW_NAMESPACE)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+            file.write(text)
+
+
 def join(namespace: int) -> None:
     """Go into the namespace that a descriptor names. Raises `OSError`."""
     _checked(_libc().setns(ctypes.c_int(namespace), ctypes.c_int(0)), "setns")
@@ -72,9 +83,16 @@ def mount_memory(target: str) -> None:
     _mount("none", target, "tmpfs", 0)
 
 
-def mount_again(source: str, target: str) -> None:
-    """Let `source` be seen at `target`, too. Raises `OSError`."""
-    _mount(source, target, None, _BIND)
+def mount_again(source: str, target: str, *, with_below: bool = False) -> None:
+    """Let `source` be seen at `target`, too; what is mounted below it only on request. Raises `OSError`."""
+    _mount(source, target, None, _BIND | (_RECURSIVE if with_below else 0))
+
+
+def make_read_only(target: str) -> None:
+    """Nothing can be written through the mount at `target` any more. Raises `OSError`."""
+    state = os.statvfs(target)  # what a mount has already cannot be taken off by who is not root outside
+    locked = sum(flag for bit, flag in _LOCKED.items() if state.f_flag & bit)
+    _mount(None, target, None, _BIND | _REMOUNT | _READ_ONLY | locked)
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int) -> None:

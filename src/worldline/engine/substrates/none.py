@@ -5,15 +5,14 @@ A checkpoint then has the agent's half alone, and a branch works in the folder a
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from worldline.engine import clock
+from worldline.engine.substrates.folder import FolderEnv
 from worldline.engine.substrates.states import Life, State
-from worldline.engine.substrates.substrate import Caps, Launch, Policy, SnapRef
+from worldline.engine.substrates.substrate import Caps, Policy, SnapRef
 from worldline.errors import Unsupported
 
 AS_IT_STANDS = {"path": ".", "why": "not kept: nothing of the workspace is, its files are as they stand"}
@@ -66,22 +65,11 @@ class Nothing:
         return 0
 
 
-class NothingEnv:
+class NothingEnv(FolderEnv):
     """A folder as it stands."""
 
     def __init__(self, root: Path, state: State) -> None:
-        self.root = root
-        self.life = Life(str(root), state)
-        self._last: str | None = None
-
-    @property
-    def state(self) -> State:
-        """What may be done with it now."""
-        return self.life.state
-
-    def quiesce(self) -> AbstractContextManager[None]:
-        """Nothing is held still, since nothing is kept."""
-        return self.life.still()
+        super().__init__(root, Life(str(root), state))
 
     def snapshot(self, seq: int) -> SnapRef:
         """A reference that says that nothing was kept."""
@@ -96,28 +84,6 @@ class NothingEnv:
     def restore(self, ref: SnapRef) -> NoReturn:
         """Refused."""
         raise _nothing_kept(ref)
-
-    def exec(self, action: Any) -> subprocess.CompletedProcess[bytes]:
-        """Run an argv in the folder to its end."""
-        self.life.expect(State.RUNNING, State.LIVE)
-        return subprocess.run(list(action), cwd=self.root, capture_output=True, check=False)
-
-    def launch(self, argv: Sequence[str]) -> Launch:
-        """A command runs in the folder as it stands."""
-        return Launch(argv=list(argv), cwd=self.root)
-
-    def reseed(self, seed: str) -> Sequence[str]:
-        """Nothing is drawn by chance."""
-        self.life.to(State.RESEEDED)
-        return ()
-
-    def open_gate(self) -> None:
-        """Go live."""
-        self.life.to(State.LIVE)
-
-    def close(self) -> None:
-        """Let go of it."""
-        self.life.to(State.CLOSED)
 
 
 def _nothing_kept(ref: SnapRef) -> Unsupported:
