@@ -18,6 +18,7 @@ def test_the_demo() -> None:
     assert "✓ equivalent   13 exchanges served, none passed on to a provider" in done.stdout
     assert "connections to the provider: 0; refunds paid again: 0" in done.stdout
     assert "✓ branch" in done.stdout and "6 calls served, 7 live   succeeded" in done.stdout
+    assert "  first difference at step 3, decision   worldline diff " in done.stdout
     assert "the provider answered 3 requests; refunds paid again: 0" in done.stdout
     assert "✓ Step 3 cost 0." in done.stdout and "   decisive" in done.stdout
     assert "drawn anew there it went well: refund(order=812, cents=4900" in done.stdout

@@ -135,7 +135,7 @@ def test_the_recorder_says_what_happened_and_what_to_type_next(clerk: Recorded) 
     assert said[5] == "! ran outside the recording: lookup_order x2; a replay would run them again"
     command, path = f"{sys.executable} clerk.py", said[7]
     again = f"worldline replay {path} --tools run -- {command}"  # refused without it: the tools ran outside
-    assert said[6] == f"  worldline show {path}    worldline verify {path}    {again}"
+    assert said[6] == f"  worldline show {path}    worldline view {path}    {again}"
 
 
 def test_an_empty_place_says_how_to_begin() -> None:

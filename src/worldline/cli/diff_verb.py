@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from worldline.analysis.changes import Change, alike
-from worldline.analysis.difference import PARTS, FirstDivergence, RunDiff, StepPair, compare
+from worldline.analysis.difference import PARTS, RunDiff, StepPair, compare
 from worldline.cli import render
 from worldline.cli.hints import name_of
 from worldline.cli.options import json_option, recording_of, store_option
@@ -58,7 +58,7 @@ def _show(found: RunDiff, runs: tuple[Recording, Recording]) -> None:
     if divergence is None:
         render.verdict("ok", f"the same   {counts}")
     else:
-        render.verdict("failed", f"{_where(divergence, labels)}   {counts}")
+        render.verdict("failed", f"{render.first_difference(divergence, labels)}   {counts}")
     for sign, label, run in zip("-+", labels, runs, strict=True):
         render.changed(sign, f"{label}{_of(run)}")
     for note in found.notes:
@@ -74,17 +74,6 @@ def _labels(runs: tuple[Recording, Recording]) -> tuple[str, str]:
     """What the two are called here: briefly, but never both the same."""
     brief = short(runs[0].run_id), short(runs[1].run_id)
     return brief if brief[0] != brief[1] else (f"A ({brief[0]})", f"B ({brief[1]})")
-
-
-def _where(divergence: FirstDivergence, labels: tuple[str, str]) -> str:
-    """The verdict of two runs that differ."""
-    left, right = divergence.left, divergence.right
-    if left is None and right is None:
-        return "the steps are the same, the outcome is not"
-    if left is None or right is None:
-        return f"first difference at step {right if left is None else left}, only in {labels[left is None]}"
-    here = f"step {left}" if left == right else f"step {left} ({right} in {labels[1]})"
-    return f"first difference at {here}, {divergence.what}"
 
 
 def _of(run: Recording) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import click
 import msgspec
 
+from worldline.analysis.difference import compare
 from worldline.cli import render
 from worldline.cli.hints import name_of
 from worldline.cli.options import command_argument, json_option, policy_option, recording_of, run_argument, store_option
@@ -235,14 +236,26 @@ def _say(recording: Recording, result: BranchResult, number: str) -> None:
     effects = f", {result.mocked} mocked" if result.mocked else ""
     effects += f", {result.refused} refused" if result.refused else ""
     score = "" if result.score is None else f"   score {result.score:g}"
-    name = short(result.run)
-    render.verdict(mark, f"{number}branch {name}   {counts}{effects}   {result.outcome}{score}")
+    render.verdict(mark, f"{number}branch {short(result.run)}   {counts}{effects}   {result.outcome}{score}")
     if result.error:
         render.line(f"  {result.error}", cut=True)
     if result.workspace:
         render.line(f"  its files: {result.workspace}")
     if not number:
-        render.line(f"  worldline show {name}    worldline tree {name_of(recording)}")
+        branch = Recording(result.path)
+        parent, name = name_of(recording), name_of(branch)
+        render.line(f"  {_first_difference(recording, branch)}worldline diff {parent} {name}")
+        render.line(f"  worldline show {name}    worldline view {name}    worldline tree {parent}")
+
+
+def _first_difference(parent: Recording, branch: Recording) -> str:
+    """Where a branch parts from its parent, in words; nothing where finding out would be work for a while."""
+    if parent.log_bytes + branch.log_bytes > render.LONG_WORK_BYTES:
+        return ""
+    parted = compare(parent, branch).first_divergence
+    if parted is None:
+        return "no difference   "
+    return render.first_difference(parted, (short(parent.run_id), short(branch.run_id))) + "   "
 
 
 def _conclude(report: ForkReport) -> None:

@@ -181,7 +181,7 @@ def _run(session: RecordingSession, command: tuple[str, ...], as_json: bool) -> 
         recorder.outcome["outcome"], failure = "failed", error
     path, failure = _seal(session, ended, failure)
     with render.overheard(last=True):
-        _say(session, path, ended, as_json)
+        _say(session, path, as_json)
     with render.overheard(last=True):
         if failure is not None:
             render.failure(str(failure), False, failure.kind)
@@ -206,7 +206,7 @@ def _seal(
         return recorder.run_directory, failure or stopped or error
 
 
-def _say(session: RecordingSession, path: Path, ended: process.Ended | None, as_json: bool) -> None:
+def _say(session: RecordingSession, path: Path, as_json: bool) -> None:
     recorder = session.recorder
     summary = {**recorder.summary(), **recorder.outcome}
     if as_json:
@@ -232,4 +232,4 @@ def _say(session: RecordingSession, path: Path, ended: process.Ended | None, as_
             render.verdict("warn", kept.degraded, err=True)
     if nothing_crossed(coverage):
         render.verdict("warn", NOTHING_RECORDED, err=True)
-    render.line("  " + next_commands(recording, "show {name}", "verify {name}"), err=True)
+    render.line("  " + next_commands(recording, "show {name}", "view {name}"), err=True)

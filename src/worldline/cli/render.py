@@ -19,8 +19,9 @@ import msgspec
 
 from worldline.model.values import scalar
 
-if TYPE_CHECKING:
-    from worldline.engine.steps import Step, ToolCall  # at run time it would make every short verb slow
+if TYPE_CHECKING:  # at run time they would make every short verb slow
+    from worldline.analysis.difference import FirstDivergence
+    from worldline.engine.steps import Step, ToolCall
 
 LONG_WORK_BYTES = 16 << 20
 STEPS_ALIGNED = 500
@@ -191,6 +192,17 @@ def shorten(text: str, limit: int, *, keep_spaces: bool = False) -> str:
 def number(value: int | None) -> str:
     """A number with thin separators; a dash for none."""
     return "–" if value is None else f"{value:,}"
+
+
+def first_difference(divergence: FirstDivergence, labels: tuple[str, str]) -> str:
+    """Where two runs part, in words; `labels` is what they are called."""
+    left, right = divergence.left, divergence.right
+    if left is None and right is None:
+        return "the steps are the same, the outcome is not"
+    if left is None or right is None:
+        return f"first difference at step {right if left is None else left}, only in {labels[left is None]}"
+    here = f"step {left}" if left == right else f"step {left} ({right} in {labels[1]})"
+    return f"first difference at {here}, {divergence.what}"
 
 
 def exit_text(summary: Mapping[str, Any]) -> str:

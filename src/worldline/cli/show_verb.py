@@ -146,7 +146,7 @@ def _overview(recording: Recording) -> None:
     if recording.manifest is not None and nothing_crossed(facts["coverage"] or {}):
         render.verdict("warn", "nothing crossed this recording")
     first = branch.step if branch is not None else 0
-    verbs = [f"show {{name}} --step {first}", "verify {name}"] if count else ["verify {name}"]
+    verbs = [f"show {{name}} --step {first}", "view {name}", "verify {name}"] if count else ["verify {name}"]
     render.line("  " + next_commands(recording, *verbs))
 
 
