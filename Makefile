@@ -10,13 +10,13 @@ MUTANTS ?=
 LOCK := $(UV) pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-header --quiet --upgrade
 
-.PHONY: demo test soak mutants fuzz check lint format docs bench bench-attribution bench-panel bench-substrates peers viewer panel lock clean
+.PHONY: demo test soak mutants fuzz check lint format docs bench bench-attribution bench-panel bench-substrates peers real-llm viewer panel lock clean
 
 demo: .venv/ready   ## a minute's tour: record, replay, fork
 	@$(BIN)/python examples/demo.py
 
 test: .venv/ready   ## the whole suite
-	@$(BIN)/python -m pytest -q -r fEs -n auto $(PYTEST)
+	@$(BIN)/python -m pytest -q -r fEs -n auto --dist worksteal $(PYTEST)
 
 soak: .venv/ready   ## the long forms of the tests that have one: an hour, or WORLDLINE_SOAK_SECONDS
 	@WORLDLINE_SOAK=1 $(BIN)/python -m pytest -q -r fEs -n auto --dist worksteal $(PYTEST)
@@ -46,6 +46,9 @@ bench-attribution: .venv/ready ## planted faults of known truth: how often they 
 
 peers: .venv-peers/ready ## the packages that bench-attribution compares with, once (PYTHON=python3.12 or newer)
 
+real-llm: .venv-llm/ready ## a small real model on this processor: record it, fork it, find a planted fault (370 MB, once)
+	@.venv-llm/bin/python examples/real_llm.py
+
 bench-panel: .venv/ready ## the panel against its budgets, in Chromium (BENCH=--quick, --write)
 	@$(BIN)/python -m benchmarks.panel $(BENCH)
 
@@ -67,10 +70,11 @@ lock:               ## resolve the lock files anew (needs uv)
 	@$(LOCK) --constraints requirements/dev.txt --output-file requirements/core.txt
 	@$(LOCK) --constraints requirements/dev.txt --group bench --output-file requirements/bench.txt
 	@$(LOCK) --constraints requirements/dev.txt --group fuzz --output-file requirements/fuzz.txt
+	@$(LOCK) --constraints requirements/dev.txt --group llm --output-file requirements/llm.txt
 	@$(subst 3.11,3.12,$(LOCK)) --group peers --output-file requirements/peers.txt
 
 clean:              ## remove what these targets made
-	@rm -rf viewer/node_modules .venv .venv-bench .venv-fuzz .venv-peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+	@rm -rf viewer/node_modules .venv .venv-bench .venv-fuzz .venv-llm .venv-peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --require-hashes: only the bytes that were locked. The project itself is linked in (editable), built by the locked back end.
@@ -82,6 +86,7 @@ clean:              ## remove what these targets made
 	@echo "installing into .venv (once)"
 	@$(PYTHON) -m venv --clear .venv
 	@$(PIP) install --no-compile --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m compileall -q -j 0 .venv/lib
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 

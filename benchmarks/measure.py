@@ -44,13 +44,17 @@ class Row(NamedTuple):
 
 
 class Contest(NamedTuple):
-    """`prepare` makes the works, in a directory of its own; it is told whether a quick look is enough."""
+    """`prepare` makes the works, in a directory of its own; it is told whether a quick look is enough.
+
+    Works in `seldom` take part in so many rounds only.
+    """
 
     prepare: Callable[[bool], AbstractContextManager[Mapping[str, Work]]]
     rows: tuple[Row, ...]
     rounds: int = 9
     quick_rounds: int = 1
     profile: Callable[[], pstats.Stats] | None = None  # of our side, where that is another process
+    seldom: Mapping[str, int] = {}
 
 
 class Result(NamedTuple):
@@ -98,7 +102,8 @@ def hold(contest: Contest, rows: list[Row], quick: bool, tell: Callable[[str], N
         for number in range(rounds + (rounds > 1)):
             tell(f"round {number + 1}")
             for name, work in taking_part.items():
-                turns[name].append(work())
+                if number < contest.seldom.get(name, rounds) + (rounds > 1):
+                    turns[name].append(work())
         return [_result(row, {name: figures[rounds > 1 :] for name, figures in turns.items()}) for row in rows]
 
 

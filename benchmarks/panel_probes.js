@@ -17,7 +17,9 @@ for (const name of ["clearRect", "fillRect", "stroke", "fill", "drawImage", "put
   const own = CanvasRenderingContext2D.prototype[name];
   CanvasRenderingContext2D.prototype[name] = function (...rest) {
     if (this.canvas.closest?.(".timeline")) __probe.drawn++;
-    if (name === "drawImage" && this.canvas.closest?.("#stage-panel")) __probe.picture = performance.now();
+    // The small picture that stands in while the next one is read is no full one.
+    if (name === "drawImage" && rest[0].width > 320 && this.canvas.closest?.("#stage-panel"))
+      __probe.picture = performance.now();
     return own.apply(this, rest);
   };
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import worldline
 from tests.soak import LONG, Soak, share
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -43,6 +45,16 @@ def require(what: str, present: object, reason: str) -> None:
     if promised & {what, "all"}:
         pytest.fail(f"{what} is required here (WORLDLINE_REQUIRE): {reason}", pytrace=False)
     pytest.skip(f"{what}: {reason}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the package once, before the first worker starts.
+
+    The tests start it some thousand times in processes that may write no bytecode, and of a fresh checkout, or where
+    PYTHONDONTWRITEBYTECODE is set, each of them would compile all that it loads.
+    """
+    if not hasattr(config, "workerinput"):
+        compileall.compile_dir(Path(worldline.__file__).parent, quiet=2)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -86,6 +98,19 @@ def own_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("WORLDLINE_") and name != "WORLDLINE_REQUIRE"]:
         monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def no_certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder, as a store of certificates."""
+    return tmp_path_factory.mktemp("certificates")
+
+
+@pytest.fixture(autouse=True)
+def trusts_nobody(no_certificates: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No TLS of the world outside: every client of an SDK would read all its certificates first, 0.06 s each time."""
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.setenv("SSL_CERT_DIR", str(no_certificates))
 
 
 @pytest.fixture

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
+import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -12,9 +14,10 @@ from pathlib import Path
 
 from benchmarks.events import place
 from benchmarks.measure import WALL, Contest, Row, Work, timed
+from benchmarks.substrates import heavy
 from tests.substrates import loops
 from worldline.engine.substrates.btrfs import Btrfs
-from worldline.engine.substrates.files import Files
+from worldline.engine.substrates.files import Files, FilesEnv
 from worldline.engine.substrates.git import Git
 from worldline.engine.substrates.overlay import Overlay
 from worldline.engine.substrates.substrate import Env, Policy, SnapRef, Substrate
@@ -23,9 +26,11 @@ from worldline.engine.substrates.zygote import Zygote
 FILES, QUICK_FILES, IN_ONE = 20_000, 1_000, 100
 CHANGES = 10
 SEED = "5eed" * 16
-MEGABYTES = 100
+IN_A_TURN = 10  # snapshots, or forks, of what takes milliseconds
+ROOT = Path(__file__).parents[2]
 
 BY_HAND, REFLINK = "cp -a", "cp -a --reflink=always, on btrfs"
+FORK, FORK_SMALL = "os.fork(), in huge pages, too", "os.fork(), in small pages"
 
 
 def filled(workspace: Path, count: int) -> None:
@@ -51,8 +56,11 @@ class Changing:
             (root / f"folder-{folder}" / f"{(turn + number) % IN_ONE}.txt").write_text(f"turn {turn}\n")
 
 
-def kept(name: str, substrate: Substrate, env: Env, change: Changing) -> dict[str, Work]:
-    """A snapshot after ten changes, and a fork of the last one."""
+def kept(name: str, substrate: Substrate, env: Env, change: Changing, times: int = 1) -> dict[str, Work]:
+    """A snapshot after ten changes, and a fork of the last one; in one turn so many `times`, of which the mean counts.
+
+    What the turns of others left to be written is written before those: milliseconds do not pay for somebody's copy.
+    """
     change(env.root)
     refs = [env.snapshot(0)]
 
@@ -61,12 +69,26 @@ def kept(name: str, substrate: Substrate, env: Env, change: Changing) -> dict[st
         return timed(WALL, 1, lambda: refs.append(env.snapshot(len(refs))))
 
     def fork() -> float:
-        made: list[Env] = []
-        took = timed(WALL, 1, lambda: made.extend(substrate.fork(refs[-1], 1, branch_seed=SEED, identity="bench")))
-        made[0].close()
+        made, took = forked(substrate, refs[-1])
+        made.close()
         return took
 
-    return {f"{name}-snapshot": snapshot, f"{name}-fork": fork}
+    def turn(once: Work) -> Work:
+        def turned() -> float:
+            if times > 1:
+                os.sync()
+            return statistics.mean(once() for _ in range(times))
+
+        return turned
+
+    return {f"{name}-snapshot": turn(snapshot), f"{name}-fork": turn(fork)}
+
+
+def forked(substrate: Substrate, ref: SnapRef) -> tuple[Env, float]:
+    """A fork, and the seconds that it took."""
+    made: list[Env] = []
+    took = timed(WALL, 1, lambda: made.extend(substrate.fork(ref, 1, branch_seed=SEED, identity="bench")))
+    return made[0], took
 
 
 def by_command(command: Callable[[Path], list[str]], clear: Callable[[Path], None]) -> Work:
@@ -87,11 +109,9 @@ def folders(quick: bool) -> Iterator[Mapping[str, Work]]:
     """Substrates of any folder, each with a workspace and a store of its own, on the disk of the working directory."""
     with place() as folder, ExitStack() as leaving:
         original, change = _original(folder, quick)
-        works: dict[str, Work] = {}
-        here: dict[str, Callable[[Path], Substrate]] = {"files": Files, "overlay": Overlay}
-        for name, make in here.items():
-            works |= _opened(name, make(folder / name / "runs"), folder / name, original, change, leaving)
-        works |= _of_a_spare(folder, original)
+        overlay = Overlay(folder / "overlay" / "runs")
+        works = _opened("overlay", overlay, folder / "overlay", original, change, leaving, 1 if quick else IN_A_TURN)
+        works |= _of_files(folder / "runs", original, change)
         works["cp"] = by_command(lambda target: ["cp", "-a", str(original), str(target)], shutil.rmtree)
         yield works
 
@@ -105,8 +125,12 @@ def repositories(quick: bool) -> Iterator[Mapping[str, Work]]:
     with place() as folder, ExitStack() as leaving:
         original, change = _original(folder, quick)
         _repository(original)
-        works = _opened("git", Git(folder / "git" / "runs"), folder / "git", original, change, leaving)
-        yield works | _by_git(folder, original, change)
+        by_git = _by_git(folder, original, change)
+        store = folder / "runs"
+        git = Git(store)
+        env = git.open(original, Policy(store=store))
+        leaving.callback(env.close)
+        yield kept("git", git, env, change) | by_git
 
 
 @contextmanager
@@ -146,7 +170,7 @@ def _original(folder: Path, quick: bool) -> tuple[Path, Changing]:
 
 
 def _opened(
-    name: str, substrate: Substrate, folder: Path, original: Path, change: Changing, leaving: ExitStack
+    name: str, substrate: Substrate, folder: Path, original: Path, change: Changing, leaving: ExitStack, times: int
 ) -> dict[str, Work]:
     """The works of a substrate on a copy; none where it cannot be had."""
     if substrate.probe().why_not is not None:
@@ -154,29 +178,39 @@ def _opened(
     shutil.copytree(original, workspace := folder / "workspace", symlinks=True)
     env = substrate.open(workspace, Policy(store=folder / "runs"))
     leaving.callback(env.close)
-    return kept(name, substrate, env, change)
+    return kept(name, substrate, env, change, times)
 
 
 def _repository(workspace: Path) -> None:
     who = ["-c", "user.name=bench", "-c", "user.email=bench@example.org"]
-    for words in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "all"]):
+    # Else git packs what a commit left, in the background, while the next turn is measured.
+    tidy = ["config", "gc.auto", "0"], ["config", "maintenance.auto", "false"]
+    for words in (["init", "-q"], *tidy, ["add", "."], [*who, "commit", "-q", "-m", "all"]):
         subprocess.run(["git", "-C", str(workspace), *words], check=True)
 
 
-def _of_a_spare(folder: Path, original: Path) -> dict[str, Work]:
-    """A fork of the substrate files that finds what a closed one left."""
-    files = Files(folder / "spare" / "runs")
-    shutil.copytree(original, workspace := folder / "spare" / "workspace")
-    ref = files.open(workspace, Policy(store=files.store)).snapshot(0)
+def _of_files(store: Path, workspace: Path, change: Changing) -> dict[str, Work]:
+    """The substrate files: a snapshot, a fork that is a copy, and one that finds what a closed one left."""
+    files = Files(store)
+    env = files.open(workspace, Policy(store=store))
+    works, ref = kept("files", files, env, change), env.snapshot(1)
     files.prepare(ref)
 
-    def fork() -> float:
-        made: list[Env] = []
-        took = timed(WALL, 1, lambda: made.extend(files.fork(ref, 1, branch_seed=SEED, identity="bench")))
-        made[0].close()
+    def of_a_spare() -> float:
+        made, took = forked(files, ref)
+        made.close()
         return took
 
-    return {"files-fork-spare": fork}
+    def copy() -> float:
+        """With the spare out of the way."""
+        spare, _ = forked(files, ref)
+        made: list[FilesEnv] = []
+        took = timed(WALL, 1, lambda: made.extend(files.fork(ref, 1, branch_seed=SEED, identity="bench")))
+        made[0].discard()
+        spare.close()
+        return took
+
+    return {**works, "files-fork": copy, "files-fork-spare": of_a_spare}
 
 
 def _by_git(folder: Path, original: Path, change: Changing) -> dict[str, Work]:
@@ -195,33 +229,18 @@ def _by_git(folder: Path, original: Path, change: Changing) -> dict[str, Work]:
     return {"git-stash-create": stash, "git-worktree": worktree}
 
 
-class Heavy:
-    """An environment that holds 100 MB."""
-
-    def __init__(self) -> None:
-        self.memory = bytearray(b"\1" * (MEGABYTES << 20))
-
-    def __call__(self, action: object) -> object:
-        """Give the action back."""
-        return action
-
-
 @contextmanager
 def memory(quick: bool) -> Iterator[Mapping[str, Work]]:
     """A process of 100 MB: kept, forked to one that waits at its gate, and forked with nothing around it."""
     with place() as folder, ExitStack() as leaving:
         (workspace := folder / "workspace").mkdir()
-        zygote = Zygote(folder / "runs", f"{__name__}:Heavy")
+        zygote = Zygote(folder / "runs", f"{heavy.__name__}:Heavy")
         if zygote.probe().why_not is not None:
             yield {}
             return
         env = zygote.open(workspace, Policy(store=folder / "runs"))
         leaving.callback(env.close)
         ref: SnapRef = env.snapshot(0)
-        bare = leaving.enter_context(
-            subprocess.Popen([sys.executable, "-c", _BARE], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        )
-        assert bare.stdin is not None and bare.stdout is not None
 
         def half() -> float:
             """The process of a snapshot or fork, without the files that are kept beside it."""
@@ -236,31 +255,28 @@ def memory(quick: bool) -> Iterator[Mapping[str, Work]]:
             made[0].close()
             return took
 
-        def by_hand() -> float:
-            bare.stdin.write(b"\n")
-            bare.stdin.flush()
-            return float(bare.stdout.readline())
-
-        yield {"zygote-process": half, "zygote-fork": whole, "bare-fork": by_hand}
-        bare.stdin.close()
+        by_hand = {
+            "bare-fork": leaving.enter_context(_by_hand()),
+            "bare-small": leaving.enter_context(_by_hand("small")),
+        }
+        yield {"zygote-process": half, "zygote-fork": whole, **by_hand}
 
 
-_BARE = f"""
-import gc, os, sys, time
-memory = bytearray(b"\\1" * ({MEGABYTES} << 20))
-gc.collect(); gc.freeze()
-for _ in sys.stdin:
-    reading, writing = os.pipe()
-    began = time.perf_counter()
-    child = os.fork()
-    if child == 0:
-        os.write(writing, b"x")
-        os._exit(0)
-    os.read(reading, 1)
-    print(time.perf_counter() - began, flush=True)
-    os.waitpid(child, 0)
-    os.close(reading); os.close(writing)
-"""
+@contextmanager
+def _by_hand(*pages: str) -> Iterator[Work]:
+    """`os.fork` in a process with the same memory, in pages as the zygote has it, or as the kernel gave it."""
+    command = [sys.executable, "-m", heavy.__name__, *pages]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as bare:
+        assert bare.stdin is not None and bare.stdout is not None
+        stdin, stdout = bare.stdin, bare.stdout
+
+        def work() -> float:
+            stdin.write(b"\n")
+            stdin.flush()
+            return float(stdout.readline())
+
+        yield work
+        stdin.close()
 
 
 def _row(name: str, what: str, ours: str, peers: tuple[str, ...], peer: str, limit: float | None = None) -> Row:
@@ -277,7 +293,8 @@ CONTESTS = (
             _row("files-fork", "files: fork, a copy", "files-fork", ("cp",), BY_HAND),
             _row("files-fork-spare", "files: fork, from a spare", "files-fork-spare", ("cp",), BY_HAND, 250),
         ),
-        rounds=5,
+        rounds=6,
+        seldom={"cp": 3, "files-fork": 3},
     ),
     Contest(
         repositories,
@@ -285,7 +302,8 @@ CONTESTS = (
             _row("git-snapshot", "git: snapshot", "git-snapshot", ("git-stash-create",), "git stash create"),
             _row("git-fork", "git: fork", "git-fork", ("git-worktree",), "git worktree add"),
         ),
-        rounds=3,
+        rounds=5,
+        seldom={"git-fork": 2, "git-worktree": 2},
     ),
     Contest(
         subvolumes,
@@ -294,12 +312,14 @@ CONTESTS = (
             _row("btrfs-fork", "btrfs: fork", "btrfs-fork", ("cp-reflink",), REFLINK),
         ),
         rounds=5,
+        seldom={"cp-reflink": 3},
     ),
     Contest(
         memory,
         (
-            _row("zygote-process", "zygote: fork of 100 MB, gated", "zygote-process", ("bare-fork",), "os.fork()", 5),
-            _row("zygote-fork", "zygote: the same with its files", "zygote-fork", ("bare-fork",), "os.fork()"),
+            _row("zygote-process", "zygote: fork of 100 MB, gated", "zygote-process", ("bare-fork",), FORK, 5),
+            _row("zygote-fork", "zygote: the same with its files", "zygote-fork", ("bare-fork",), FORK),
+            _row("zygote-small", "the same beside small pages", "zygote-process", ("bare-small",), FORK_SMALL),
         ),
         rounds=21,
     ),

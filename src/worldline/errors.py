@@ -159,6 +159,10 @@ class Damaged(ReadError):
     """Bytes of the record are not what was written. `facts` has `file`, `offset` and the last good `seq`."""
 
 
+class CutShort(Damaged):
+    """A bundle without its end, as a download that broke off leaves it. `facts["offset"]` is where it ends."""
+
+
 class Corrupt(Damaged):
     """A content or folder of a snapshot is gone, or not what its digest says. `facts` has `digest` and `path`."""
 

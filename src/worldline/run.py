@@ -10,7 +10,7 @@ import importlib.util
 import inspect
 import math
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir, nullcontext
 from functools import cached_property
@@ -23,15 +23,16 @@ from worldline.analysis.difference import RunDiff, compare
 from worldline.analysis.stats import PassRates, pass_rates
 from worldline.engine import replay as replays
 from worldline.engine.cassette import Cassette
+from worldline.engine.eligibility import require_attested
 from worldline.engine.export import EXPORTS
 from worldline.engine.gate import PolicyEngine
 from worldline.engine.lineage import opened
 from worldline.engine.plan import ForkPoint, fork_point, plan_of
 from worldline.engine.replay import ReplayReport
-from worldline.engine.steps import Step, steps
+from worldline.engine.steps import Step, each_step, steps
 from worldline.errors import Ineligible, UsageError, VerifierIsWriter
 from worldline.model import values
-from worldline.model.events import Event
+from worldline.model.events import KINDS, Event
 from worldline.policy.rules import rules_here
 from worldline.seams.active import ActiveRun, entered
 from worldline.seams.branch import BranchResult, BranchSession, replicate, substrate
@@ -103,6 +104,19 @@ class Run:
         """Its rows, those that can be read."""
         return list(self.recording.events())
 
+    def each_event(self, *kinds: str) -> Iterator[Event]:
+        """The same one by one, of a run of any length; of these kinds (`decision`, `action` ...) where some are given.
+
+        Raises `UsageError` for a kind that there is none of.
+        """
+        if unknown := [kind for kind in kinds if kind not in KINDS]:
+            raise UsageError(f"no kind of row is called {unknown[0]!r}: there are {', '.join(KINDS)}", kind=unknown[0])
+        return (event for event in self.recording.events() if not kinds or event.kind in kinds)
+
+    def each_step(self) -> Iterator[Step]:
+        """The steps one by one, each as soon as the rows that were read say that it is over. Raises as `steps` does."""
+        return each_step(opened(self.recording))
+
     def event(self, seq: int) -> Event | None:
         """Row `seq`, found without reading the rows before it, or None where no row that can be read is that."""
         return self.recording.event(seq)
@@ -157,7 +171,7 @@ class Run:
         recorded it; whatever else stands against it makes the verdict `ineligible`.
         """
         try:
-            replays.require_attested(self.recording)
+            require_attested(self.recording)
         except VerifierIsWriter:
             raise
         except Ineligible as error:

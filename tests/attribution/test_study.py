@@ -129,14 +129,16 @@ def test_rollouts_work_in_folders_of_their_own(
     study = wl.attribute(wl.open("latest", store), COMMAND, "exit-code", **few, **place)
     assert _outcomes(study).count(True) >= 2, "each found no book, or the one of its own past"
     assert {path.name: path.read_bytes() for path in work.iterdir()} == here
+    spares = store / ".snapshots" / "spares"
+    assert not kept or list(spares.iterdir()), "the next rollout's folder is made of this one's"
     assert not (study.folder / ".scratch").exists() or not list((study.folder / ".scratch").rglob("book.txt"))
 
 
 # ------------------------------------------------------------------------------------------------------- interventions
 
 
-def _draw(run: wl.Run, *draws: Draw) -> list[Any]:
-    opening = prepare(run, AGENT, "outcome", Options(executor="inline", keep=True), wl.Budget())
+def _draw(run: wl.Run, *draws: Draw, agent: str = AGENT, **more: Any) -> list[Any]:
+    opening = prepare(run, agent, "outcome", Options(executor="inline", keep=True, **more), wl.Budget())
     with opened_study(opening, "attribute", {"method": "by hand"}) as study:
         return study.conduct.draw(list(draws))
 
@@ -170,6 +172,21 @@ def test_draws_that_share_a_stream_share_their_chance(stores: Stores) -> None:
     outcomes = _draw(stores.run(), *(draw for pair in pairs for draw in pair))
     assert [o.success for o in outcomes[::2]] == [o.success for o in outcomes[1::2]]
     assert {o.success for o in outcomes} == {True, False}
+
+
+def test_by_position_the_held_steps_of_an_agent_that_changed_are_served_in_their_order(
+    stores: Stores, line_provider: Provider
+) -> None:
+    asked = len(line_provider.requests)
+    bad, good = _draw(
+        stores.run(),
+        Draw(CULPRIT + 1, 0),
+        Draw(CULPRIT, 0),
+        agent="tests.attribution.agents.changed:reworded",
+        plan={"match": "position"},
+    )
+    assert (bad.success, bad.live_steps, good.live_steps) == (False, 2, 3), "the bad answer was held"
+    assert len(line_provider.requests) == asked + 5
 
 
 # ------------------------------------------------------------------------------------------------------------ bad input
@@ -213,13 +230,29 @@ def breaks_on_branches(run: wl.Run) -> float:
     return 0.0
 
 
-def test_rollouts_without_a_verdict_are_undefined_after_three_tries(stores: Stores) -> None:
-    few = wl.Budget(rollouts=3)
-    study = wl.attribute(stores.run(), AGENT, breaks_on_branches, executor="inline", options=QUICK, budget=few)
-    assert (study.verdict, study.answer["undefined"]) == ("budget", 3)
+def hangs_on_branches(run: wl.Run) -> float:
+    return hangs(run) if "studies" in str(run.path) else 0.0
+
+
+def says_nothing_of_branches(run: wl.Run) -> float:
+    return math.nan if "studies" in str(run.path) else 0.0
+
+
+@pytest.mark.parametrize(
+    ("verifier", "told"),
+    [
+        (breaks_on_branches, "its table is away"),
+        (hangs_on_branches, "said nothing within 0.1 s"),
+        (says_nothing_of_branches, "a number from 0 to 1, not nan"),
+    ],
+)
+def test_rollouts_without_a_verdict_are_undefined_after_three_tries(stores: Stores, verifier: Any, told: str) -> None:
+    few: dict[str, Any] = {"options": QUICK, "budget": wl.Budget(rollouts=2), "verifier_timeout": 0.1}
+    study = wl.attribute(stores.run(), AGENT, verifier, executor="inline", **few)
+    assert (study.verdict, study.answer["undefined"]) == ("budget", 2)
     drawn = [e.data for e in read_journal(study.folder).entries if e.what == DRAWN and e.data["draw"]["at"] == 0]
     assert {said["tries"] for said in drawn} == {3}
-    assert all("its table is away" in said["outcome"]["why"] for said in drawn)
+    assert all(told in said["outcome"]["why"] for said in drawn)
 
 
 def test_an_agent_that_changed_is_not_reproducible_and_nothing_is_drawn(stores: Stores) -> None:

@@ -8,13 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import worldline as wl
 from tests.attribution.conftest import Stores
-from tests.attribution.line import AGENT, COMMAND, CULPRIT
+from tests.attribution.line import AGENT, COMMAND, CULPRIT, recorded
+from tests.attribution.test_study import QUICK
 from tests.cli.terminal import TIMEOUT, Ended
 from tests.cli.terminal import worldline as run_worldline
 from tests.conftest import ROOT
 from worldline.store.studies.folder import studies
 from worldline.store.studies.journal import DRAWN, JOURNAL, STOPPED, read_journal
+from worldline.testing.provider import Provider
 
 TOLD = ("verdict", "step", "interval", "drop", "ci", "certified", "rollouts", "curve")
 
@@ -60,6 +63,43 @@ def test_repair_tries_what_is_proposed_and_ab_compares_from_one_checkpoint(store
     assert compared.json["verdict"] == "clear" and difference["ci"][0] > 0
     assert [arm["count"]["n"] for arm in compared.json["arms"]] == [10, 10]
     assert Path("t.jsonl").exists()
+    for study, said in ((fixed.json, "good work by hand"), (compared.json, "“bad work, forced”")):
+        page = Path(f"{study['kind']}.html")
+        assert worldline("report", study["study"], "--store", store, "-o", page).code == 0
+        assert study["sentence"].split(":")[0] in page.read_text("utf-8") and said in page.read_text("utf-8")
+
+
+def test_several_failed_runs_of_one_task_name_the_step_that_is_weak_in_all(
+    stores: Stores, line_provider: Provider
+) -> None:
+    store = stores.copy()
+    both = [wl.open("latest", store), recorded(store, line_provider)]
+    names = [run.id for run in both]
+    words = ("--store", store, "--verifier", "outcome", "--agent", AGENT, "--executor", "inline")
+    few = worldline("attribute", *names, *words, "--budget", "rollouts=2", "--json")
+    assert few.code == 2 and set(few.json) == {"together", "studies"}
+    assert (few.json["together"]["verdicts"], few.json["together"]["steps"]) == ({"budget": 2}, [])
+    assert [study["run"] for study in few.json["studies"]] == names
+    told = worldline("attribute", *names, *words, "--budget", "rollouts=2")
+    assert "2 runs together   2 budget" in told.out and "-o report.html" in told.out.splitlines()[-1]
+    assert "a run counts once" in worldline("attribute", names[0], names[0], *words).complaint
+
+    studies = [wl.attribute(run, AGENT, "outcome", executor="inline", options=QUICK).id for run in both]
+    weak = worldline("report", *studies, "--store", store, "-o", "weak.html", "--json").json["together"]
+    (step,) = weak["steps"]
+    assert (weak["verdicts"], step["culprit_in"], step["runs"]) == ({"decisive": 2}, 2, names)
+    page = Path("weak.html").read_text("utf-8")
+    assert "2 of 2 runs lose it at the same step" in page and all(name in page for name in (*names, *studies))
+
+
+def test_by_position_a_command_that_changed_is_followed_too(stores: Stores) -> None:
+    changed = ("--agent", "tests.attribution.agents.changed:reworded", "--executor", "inline", "--json")
+    words = ("attribute", "latest", "--store", stores.copy(), "--verifier", "outcome", "--budget", "rollouts=2")
+    by_key = worldline(*words, *changed)
+    assert (by_key.code, by_key.json["verdict"], by_key.json["rollouts"]) == (1, "not-reproducible", 0)
+    by_position = worldline(*words, *changed, "--match", "position")
+    assert (by_position.code, by_position.json["verdict"], by_position.json["rollouts"]) == (2, "budget", 2)
+    assert "matched by their order" in by_position.err and by_position.json["diverged"] == 0
 
 
 def test_ended_by_a_signal_it_says_what_it_knows_and_loses_nothing(stores: Stores) -> None:

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.cli import warm
 from worldline.testing.provider import Ask, Provider, Reply, Say, ToolCall
 
 AGENTS = Path(__file__).parent / "agents"
 PACKAGE = str(Path("worldline") / "cli")
 KEY = "test-key-" + "0123456789"  # nobody's
-TIMEOUT = 60
+ANEW = ("env",)  # the prefix of a command that starts from nothing
+TIMEOUT = 180  # seconds; for what hangs, not for what is slow
 
 
 @dataclass(frozen=True)
@@ -56,12 +58,17 @@ def environment(provider: Provider | None = None, **more: str) -> dict[str, str]
 
 
 def worldline(*words: str | Path, env: dict[str, str] | None = None, prefix: tuple[str, ...] = ()) -> Ended:
-    """Run `worldline WORDS` to its end. Fails where it lets a traceback of its own through."""
-    command = [*prefix, sys.executable, "-m", "worldline", *map(str, words)]
-    done = subprocess.run(
-        command, env=environment() if env is None else env, capture_output=True, timeout=TIMEOUT, check=False
-    )
-    ended = Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+    """Run `worldline WORDS` to its end. Fails where it lets a traceback of its own through.
+
+    It is a process of its own, mostly of an interpreter that had its imports already; with a prefix, a new one.
+    """
+    spoken, env = [*map(str, words)], environment() if env is None else env
+    ran = None if prefix else warm.run(spoken, env, TIMEOUT)
+    if ran is None:
+        command = [*prefix, sys.executable, "-m", "worldline", *spoken]
+        done = subprocess.run(command, env=env, capture_output=True, timeout=TIMEOUT, check=False)
+        ran = done.returncode, done.stdout, done.stderr
+    ended = Ended(ran[0], ran[1].decode(), ran[2].decode())
     assert PACKAGE not in ended.err, ended.err
     return ended
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Recorded
-from tests.cli.terminal import agent, clerks_model, environment, worldline
+from tests.cli.terminal import ANEW, agent, clerks_model, environment, worldline
 from worldline.testing.provider import Provider
 
 VERBS = ["record", "list", "show", "verify", "sign", "prove", "replay", "reconcile", "gc"]
@@ -146,7 +146,7 @@ def test_the_same_unchanged_agent_runs_plain_recorded_and_replayed(tmp_path: Pat
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_help_of_every_verb_has_examples(verb: str) -> None:
-    helped = worldline(verb, "--help" if verb != "show" else "-h")
+    helped = worldline(verb, "--help" if verb != "show" else "-h", prefix=ANEW)
     assert (helped.code, helped.err) == (0, "")
     assert helped.out.startswith(f"Usage: worldline {verb} ")
     assert "Examples:" in helped.out
@@ -158,7 +158,7 @@ def test_the_command_and_the_module_are_one() -> None:
     script = Path(sys.executable).parent / "worldline"
     for words in (["--version"], ["show", "nosuch"]):
         done = subprocess.run([script, *words], env=environment(), capture_output=True, text=True, check=False)
-        module = worldline(*words)
+        module = worldline(*words, prefix=ANEW)
         assert (done.returncode, done.stdout, done.stderr) == (module.code, module.out, module.err)
     bare = worldline()
     assert bare.code == 64

@@ -11,7 +11,7 @@ from tests.conftest import ROOT
 
 def test_the_demo() -> None:
     command = [sys.executable, str(ROOT / "examples" / "demo.py")]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=5 * TIMEOUT, check=False)
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=3 * TIMEOUT, check=False)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert "one of them with a 429 that the SDK retried" in done.stdout

@@ -141,9 +141,20 @@ def test_order(questions: list[str], kind: str | None) -> None:
         **step({"steps": steps}, 0),
         "path": "$",
         "recorded": "openai.chat (c0) finished before openai.chat (c1) started",
-        "actual": "openai.chat came first",
+        "actual": "openai.chat (c1) was asked for, and c0 was not",
         "hint": None,
     }
+
+
+def test_what_differs_about_the_place_is_said_of_a_replay_that_diverged() -> None:
+    with Provider() as provider:
+        there = environment(provider) | {"TZ": "Europe/Berlin"}
+        recorded = worldline("record", "--", *agent("questions"), "one", env=there)
+    assert recorded.code == 0
+    for question, said in (("one", []), ("two", ["TZ was 'Europe/Berlin' when it was recorded, here it is unset"])):
+        here = {name: value for name, value in environment().items() if name != "TZ"}
+        ended = worldline("replay", "latest", "--json", "--", *agent("questions"), question, env=here)
+        assert [note for note in ended.json["notes"] if note.startswith("TZ")] == said
 
 
 def test_identical_calls_get_each_its_own_answer_and_one_more_is_told() -> None:

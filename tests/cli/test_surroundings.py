@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import http.server
+import json
 import os
+import shlex
 import signal
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.terminal import TIMEOUT, environment, worldline
+from tests.cli.terminal import KEY, TIMEOUT, agent, environment, worldline
+from worldline.testing.provider import Provider
 
 RECORD = [sys.executable, "-m", "worldline", "record", "--out", "runs"]
 COMMAND = ["--", "sh", "-c", "touch ran; exit 7"]
@@ -107,3 +112,62 @@ def test_a_user_without_a_home_can_list_and_record(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Path, "home", nobody)
     (tmp_path / ".git").rmdir()
     assert default_store() == Path(".worldline/runs")
+
+
+def test_every_provider_whose_base_can_be_set_is_heard_and_chosen_by_its_key_as_before() -> None:
+    """The program asks the first one of which it finds a key, which on a replay must be the same one."""
+    bases = {"AZURE_OPENAI": "AZURE_OPENAI_ENDPOINT", "MISTRAL": "MISTRAL_API_BASE", "OPENAI": "OPENAI_BASE_URL"}
+    choosing = {
+        'BASE = os.environ["OPENAI_BASE_URL"]': f"BASES = {json.dumps(bases)}\n"
+        "NAME = next(name for name in BASES if name + '_API_KEY' in os.environ)\n"
+        "BASE = os.environ[BASES[NAME]] + ('/v1' if NAME == 'AZURE_OPENAI' else '')",
+        "os.environ['OPENAI_API_KEY']": "os.environ[NAME + '_API_KEY']",
+    }
+    plain = {name: value for name, value in environment().items() if name != "OPENAI_API_KEY"}
+    command = agent("questions", choosing)
+    for name, variable in bases.items():
+        with Provider() as provider:
+            base = provider.anthropic_url if name == "AZURE_OPENAI" else provider.openai_url
+            there = plain | {variable: base, f"{name}_API_KEY": KEY}
+            recorded = worldline("record", "--", *command, "one", env=there)
+            assert (recorded.code, len(provider.requests)) == (0, 1), name
+        assert worldline("show", "latest", "--json").json["coverage"]["decision"]["recorded"] == 1, name
+        assert not subprocess.run(["grep", "-r", KEY, ".worldline"], capture_output=True, check=False).stdout
+        here = plain | ({variable: "http://127.0.0.1:9"} if name == "AZURE_OPENAI" else {})
+        replayed = worldline("replay", "latest", "--", *command, "one", env=here)
+        assert (replayed.code, replayed.out.splitlines()[:1]) == (0, ["one"]), shlex.join(command)
+
+
+class Other(http.server.BaseHTTPRequestHandler):
+    """A server that is nobody's provider; `asked` counts."""
+
+    asked = 0
+
+    def do_GET(self) -> None:
+        Other.asked += 1
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """It says nothing."""
+
+
+def test_nothing_goes_out_on_a_replay_and_what_would_is_named() -> None:
+    """127.0.0.2 is this machine and no address that is let through: a client takes it for another one."""
+    other = http.server.ThreadingHTTPServer(("127.0.0.2", 0), Other)
+    threading.Thread(target=other.serve_forever, daemon=True).start()
+    address = f"127.0.0.2:{other.server_port}"
+    command = [*agent("stray"), f"http://{address}/x", f"https://{address}/x"]
+    try:
+        with Provider() as provider:
+            recorded = worldline("record", "--", *command, env=environment(provider))
+        assert (recorded.code, recorded.out.split()) == (0, ["hello", "204", "URLError"])
+        asked, away = Other.asked, environment() | {"NO_PROXY": "127.0.0.2"}
+        ended = worldline("replay", "latest", "--", *command, env=away)
+        assert (ended.code, Other.asked) == (0, asked) and ended.out.startswith("hello\nHTTPError\nURLError\n")
+        assert ended.out.count(f"it asked for {address}, which is not in the record: refused") == 1
+        ran = worldline("replay", "latest", "--tools", "run", "--", *command, env=away)
+        assert (ran.code, Other.asked) == (0, asked + 1) and "which is not in the record" not in ran.out
+    finally:
+        other.shutdown()
+        other.server_close()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import worldline as wl
+from tests.cli.terminal import worldline
 from tests.diff.clerk import record
 from tests.fork.outside import Outside
 from tests.fork.shop import Desk, clerk, only
@@ -112,3 +113,33 @@ def test_a_branch_is_compared_with_all_it_continues_and_not_without_it(tmp_path:
     shutil.rmtree(parent.recording.run_directory)
     with pytest.raises(LineageBroken):
         branch.diff(branch)
+
+
+def coded(store: Path, folder: Path, files: dict[str, str]) -> wl.Run:
+    """A run whose only step leaves these files; what it says is always the same."""
+    folder.mkdir()
+    (folder / "kept.txt").write_text("as it was\n")
+    with wl.record(store, task="write", workspace=folder) as run, run.step():
+        run.observe("written", src="file")
+        for name, text in files.items():
+            (folder / name).write_text(text)
+    return wl.open("latest", store)
+
+
+def test_runs_of_the_same_steps_that_left_other_files_are_not_the_same(tmp_path: Path) -> None:
+    store = tmp_path / "runs"
+    left = coded(store, tmp_path / "a", {"same.py": "1\n", "other.py": "1\n", "old.py": "", "x.pyc": "1"})
+    right = coded(store, tmp_path / "b", {"same.py": "1\n", "other.py": "2\n", "new.py": "", "x.pyc": "2"})
+    found = left.diff(right)
+    expected = [("new.py", "only_right"), ("old.py", "only_left"), ("other.py", "changed")]
+    assert sorted((change.path, change.what) for change in found.files) == expected
+    assert found.first_divergence is not None and found.first_divergence.what == "files" and not found.notes
+    assert left.diff(left).same and left.diff(left).files == []
+
+    told = worldline("diff", left.id, right.id, "--store", store)
+    verdict, *lines = told.out.splitlines()
+    assert (told.code, verdict) == (1, "✕ the steps are the same, the files that they left are not   1 step aligned")
+    assert "  the files that they left differ in 3 paths" in lines and "    ≠ other.py" in lines
+
+    plain = record(tmp_path / "runs")
+    assert left.diff(plain).notes == ["the files were not compared: the right run kept no workspace"]

@@ -29,8 +29,9 @@ from tests.engine.derived import (
 from tests.engine.recorded import action, answer, decision, recorder_in
 from worldline.engine.cassette import Cassette, rebuild
 from worldline.engine.content import Content
+from worldline.engine.eligibility import reasons_against, require_attested
 from worldline.engine.redact.rules import marker
-from worldline.engine.replay import ReplayBoundary, reasons_against, require_attested
+from worldline.engine.replay import ReplayBoundary
 from worldline.errors import Ineligible, NothingRemoved, Unsealed, UsageError
 from worldline.model.dialects import read_response
 from worldline.store import layout

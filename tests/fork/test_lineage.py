@@ -5,23 +5,32 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 import worldline as wl
+from tests.cli.terminal import worldline
+from tests.fork.deep import Looker, chain
 from tests.fork.inside import Walker, opened, recorded
 from tests.fork.shop import digest
+from worldline.engine import clock, replay, verified
 from worldline.engine.lineage import LineageRecording, ancestors
 from worldline.engine.plan import fork_point, plan_of
 from worldline.engine.spec import RecordingSpec
-from worldline.engine.tree import tree_of
+from worldline.engine.tree import NESTED, tree_of
+from worldline.engine.verified import VERIFIED
 from worldline.errors import Ineligible, LineageBroken, WorldlineError
 from worldline.store import layout
 from worldline.store.bundle.pack import pack
 from worldline.store.forget import trash
+from worldline.store.recording import Recording
+from worldline.store.verdicts import Verification
+from worldline.store.verify import verify
 
 DEPTH = 22
 
@@ -60,6 +69,33 @@ def test_forks_of_forks_to_a_depth_of_22_keep_what_each_ancestor_saw(
     while top.children:
         top, depth = max(top.children, key=lambda child: len(child.children)), depth + 1
     assert depth == DEPTH
+
+
+def test_501_forks_of_forks_are_read_replayed_forked_compared_and_drawn(
+    quick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(quick)
+    deepest = 501
+    last = chain(quick / "runs", deepest)
+    agent = Looker(deepest + 1)
+    files = len(os.listdir("/proc/self/fd"))
+    assert [step.index for step in last.steps] == list(range(deepest + 1))
+    report = last.replay(agent)
+    assert (report.verdict, report.served) == ("equivalent", deepest + 1)
+    (made,) = last.fork(Looker(deepest + 2), at=f"step:{deepest}").branches
+    assert (made.outcome, made.prefix, made.live) == ("succeeded", deepest, 2)
+    assert len(os.listdir("/proc/self/fd")) < files + 10, "no ancestor is held open"
+    found = last.diff(opened(made.path))
+    assert found.aligned == deepest + 1 and found.first_divergence is not None
+    assert (found.first_divergence.what, found.only_right) == ("only_right", [deepest + 1])
+    ended = worldline("tree", last.id, "--json", "--store", quick / "runs")
+    roots, generations = ended.json["roots"], 0
+    while roots:
+        roots, generations = roots[0]["children"], generations + 1
+    assert generations == NESTED and len(ended.json["deeper"]) == deepest + 2 - NESTED
+    assert ended.json["deeper"][0]["parent"] in str(ended.json["roots"])
+    assert len(worldline("tree", last.id, "--store", quick / "runs").out.splitlines()) == deepest + 2
+    assert sys.getrecursionlimit() < 2 * deepest, "none of this goes down by calling itself"
 
 
 def other_genesis(parent: Path, other: Path) -> None:
@@ -101,6 +137,72 @@ def test_an_ancestor_that_is_gone_or_other_is_one_clear_error(
     report = last.replay(agent)
     assert report.verdict == "ineligible" and report.reasons
     assert last.verify().ok and last.replay().equivalent, "its own record is whole, and says what is its own"
+
+
+def edited_in_place(attempt: Path) -> None:
+    (log,) = attempt.glob("chunks/*")
+    data, state = log.read_bytes(), log.stat()
+    with log.open("r+b") as file:
+        file.write(data.replace(b"turn 0", b"turn 9", 1))
+    os.utime(log, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert log.stat().st_size == state.st_size and log.stat().st_mtime_ns == state.st_mtime_ns
+
+
+def sealed_anew(attempt: Path) -> None:
+    (manifest,) = attempt.glob(layout.MANIFEST)
+    manifest.write_bytes(manifest.read_bytes().replace(b'"complete"', b'"partials"', 1))
+
+
+def result_gone(attempt: Path) -> None:
+    (attempt / layout.RESULT).unlink()
+
+
+def file_added(attempt: Path) -> None:
+    (attempt / "chunks" / "zz.jsonl").write_bytes(b"")
+
+
+@pytest.mark.parametrize("damage", [edited_in_place, sealed_anew, result_gone, file_added])
+def test_an_ancestor_is_read_whole_once_and_refused_when_it_changes_after_that(
+    quick: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None]
+) -> None:
+    monkeypatch.chdir(quick)
+    for name in ("TICK", "COARSE_TICK"):  # nothing changes meanwhile, so there is nothing to wait for
+        monkeypatch.setattr(verified, name, 0)
+    agent = Walker(4)
+    root = recorded(agent)
+    middle = branch(root, agent, "step:1")
+    last = branch(middle, agent, "step:2")
+    last.fork(agent, at="step:3")
+    assert VERIFIED.holds(root.recording) and VERIFIED.holds(middle.recording)
+    read: list[Path] = []
+
+    def noted(recording: Recording, *more: Any, **named: Any) -> Verification:
+        read.append(recording.attempt)
+        return verify(recording, *more, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(replay, "verify", noted)
+        last.fork(agent, at="step:3")
+    assert read == [last.recording.attempt], "what verified and has not changed is not read whole again"
+    before = digest(quick / "runs" / last.id)
+    damage(root.recording.attempt)
+    assert not VERIFIED.holds(root.recording)
+    for _ in range(2):
+        with pytest.raises((LineageBroken, Ineligible)):
+            last.fork(agent, at="step:3")
+    assert last.replay(agent).verdict == "ineligible"
+    assert digest(quick / "runs" / last.id) == before
+
+
+def test_what_was_touched_just_before_it_was_read_is_read_again(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change in the same tick of the file system's clock would not show in its times."""
+    monkeypatch.chdir(quick)
+    agent = Walker(2)
+    made = branch(recorded(agent), agent, "step:1")
+    ((parent, _),) = ancestors(made.recording)
+    os.utime(next(parent.attempt.glob("chunks/*")), ns=(0, clock.wall_ns() + 10**10))
+    made.fork(agent, at="step:1")
+    assert not VERIFIED.holds(parent)
 
 
 def test_the_bundle_of_a_branch_is_read_and_verified_and_not_replayed(

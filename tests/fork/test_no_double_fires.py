@@ -15,7 +15,7 @@ from tests.fork.outside import Outside
 from tests.fork.shop import Desk, clerk, counts, only
 from worldline.errors import Ineligible
 from worldline.store.recording import Recording
-from worldline.testing.provider import Ask, Provider, Reply
+from worldline.testing.provider import Ask, Fail, Provider, Reply
 
 ALLOW = '[[policy.rule]]\ntool = "*"\ndecision = "allow"\n'
 AGAIN = '[[policy.rule]]\ntool = "refund"\noutcome = "unknown"\ndecision = "allow"\n'
@@ -82,6 +82,28 @@ def test_a_crash_behind_the_effect_s_end_serves_it(tmp_path: Path) -> None:
         assert counts(resumed) == (4, 3, 0, 0), "the model is asked again; the refund is the run's own and happens"
         assert outside.did == ONCE
         assert desk.resume(run).outcome == "nothing_new" and outside.did == ONCE
+
+
+def test_model_calls_that_failed_a_run_are_made_again_when_it_is_resumed(tmp_path: Path) -> None:
+    """A provider that is overloaded ends the run; once it is well the run goes on, and nothing before happens again."""
+    well = threading.Event()
+
+    def overloaded(ask: Ask) -> Reply:
+        return clerk(ask) if well.is_set() or "sent" not in str(ask.tool_results) else Fail(529)
+
+    with Outside() as outside, Provider(overloaded) as provider:
+        desk = Desk(tmp_path, provider, outside)
+        run = desk.record()
+        assert desk.recording(run).summary["outcome"] == "failed" and outside.did == ([], ["bob@x.invalid"])
+        again = desk.resume(run)
+        assert (counts(again), again.outcome) == ((4, 1, 0, 0), "failed"), "it is as ill as it was: that is recorded"
+        well.set()
+        ended = desk.verb("resume", run)
+        goes_on = f"resuming {again.run[-4:]}, which goes on from {run[-4:]}, at the call that failed"
+        assert goes_on in ended.err and "   4 calls served, 3 live" in ended.out
+        assert outside.did == ONCE and desk.recording(desk.newest()).summary["outcome"] == "succeeded"
+        assert desk.replay(desk.newest()).verdict == "equivalent"
+        assert desk.resume(run).outcome == "nothing_new" and outside.did == ONCE, "what went on is what is resumed"
 
 
 async def in_thread(wait: object, seconds: float) -> None:

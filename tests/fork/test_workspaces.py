@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 
 import worldline as wl
 from examples.coding_world import FILES, make, script
+from tests.conftest import MEMORY
 from tests.fork.shop import digest
 from worldline.engine.checkpoints import checkpoints_of
 from worldline.engine.lineage import opened
@@ -83,6 +86,17 @@ def project(quick: Path) -> Iterator[Project]:
         yield Project(quick, provider)
 
 
+@pytest.fixture(scope="module")
+def light() -> Iterator[tuple[Project, Recording]]:
+    """The light agent, recorded once; its run and its folder stay as they are, and that is checked."""
+    with Provider(script) as provider, tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as place:
+        project = Project(Path(place), provider)
+        run = project.record(LIGHT)
+        before = digest(project.folder), digest(run.run_directory)
+        yield project, run
+        assert (digest(project.folder), digest(run.run_directory)) == before, "a fork wrote into its parent's"
+
+
 def test_a_coding_agent_goes_on_in_its_workspace_as_it_was(project: Project) -> None:
     """Tools that nobody serves run again in the branch's own folder; what they leave is what they left."""
     run = project.record(AGENT)
@@ -104,9 +118,6 @@ def test_a_coding_agent_goes_on_in_its_workspace_as_it_was(project: Project) -> 
     made = opened(wl.open(branch["run"], project.store).recording)
     steps = [point.step for point in checkpoints_of(made) if point.by is None]
     assert steps == [0, 1, 2, 2, 3, 4], "the branch keeps its own steps, numbered on"
-    again = project.fork(wl.open(branch["run"], project.store).recording, "--at", "step:3", "--tools", "run")
-    (second,) = again["branches"]
-    assert second["outcome"] == "succeeded" and again["degraded"] is None, again
 
 
 def test_an_agent_with_a_state_is_given_it_back_and_both_routes_end_alike(project: Project) -> None:
@@ -122,31 +133,65 @@ def test_an_agent_with_a_state_is_given_it_back_and_both_routes_end_alike(projec
     assert ends[0] == ends[1]
 
 
-def test_a_tool_that_leaves_other_files_ends_the_branch_with_their_paths(project: Project) -> None:
+def test_a_fork_of_a_fork_has_the_files_of_the_fork_and_gc_keeps_them_while_its_run_is_there(
+    light: tuple[Project, Recording],
+) -> None:
+    project, run = light
+    (first,) = project.fork(run, "--at", "step:2", "--tools", "run", *BETTER, agent=LIGHT)["branches"]
+    made = wl.open(first["run"], project.store).recording
+    report = project.fork(made, "--at", "step:3", "--tools", "run", agent=LIGHT)
+    (second,) = report["branches"]
+    assert second["outcome"] == "succeeded" and report["degraded"] is None, report
+    assert ".join(" in (Path(second["workspace"]) / "slug.py").read_text()
+    trash, workspaces = project.store.parent / "trash", project.store / ".workspaces"
+    gone = wl.open(second["run"], project.store).recording.run_directory
+    trash.mkdir()
+    gone.rename(trash / gone.name)
+    emptied = ("gc", str(project.store), "--empty-trash", "--json")
+    assert [Path(each["path"]).name for each in project.worldline(*emptied)["workspaces"]] == [gone.name]
+    assert (workspaces / gone.name).is_dir(), "without --now nothing is changed, and it may come back"
+    assert "1 workspace of branches whose runs are gone" in project.worldline(*emptied[:-1])
+    with subprocess.Popen(
+        [sys.executable, "-c", "input()"], cwd=workspaces / gone.name, stdin=subprocess.PIPE
+    ) as stays:
+        (kept,) = project.worldline(*emptied, "--now")["workspaces"]
+        assert kept["kept"] == f"process {stays.pid} stands in it" and (workspaces / gone.name).is_dir()
+        stays.communicate(b"\n")
+    (dropped,) = project.worldline(*emptied, "--now")["workspaces"]
+    assert dropped["kept"] is None and [path.name for path in workspaces.iterdir()] == [first["run"]]
+
+
+def test_a_tool_that_leaves_other_files_ends_the_branch_with_their_paths(
+    light: tuple[Project, Recording], tmp_path: Path
+) -> None:
     """The shell writes where it stands; a helper script that draws by chance makes the second time differ."""
-    chance = project.folder / "sed"
-    run = project.record(LIGHT)
+    project, run = light
+    chance = project.folder / "chance.txt"
+    kept = {path.name for path in (project.store / ".workspaces").glob("*")}
     real = shutil.which("sh")
     assert real is not None
-    tools = project.folder.parent / "tools"
+    tools = tmp_path / "tools"
     tools.mkdir()
     (tools / "sh").write_text(f'#!{real}\necho $$ > chance.txt\nexec {real} "$@"\n')
     (tools / "sh").chmod(0o755)
-    project.environment["PATH"] = f"{tools}:{project.environment['PATH']}"
-    before = digest(run.run_directory)
-    report = project.fork(run, "--at", "step:2", "--tools", "run", *BETTER, agent=LIGHT, code=1)
+    path = project.environment["PATH"]
+    project.environment["PATH"] = f"{tools}:{path}"
+    try:
+        report = project.fork(run, "--at", "step:2", "--tools", "run", *BETTER, agent=LIGHT, code=1)
+    finally:
+        project.environment["PATH"] = path
     (branch,) = report["branches"]
     assert branch["outcome"] == "not_reproducible" and report["asked"] == 0, "nothing went live"
     assert branch["divergence"]["paths"] == ["chance.txt"] and branch["divergence"]["recorded"] == "nothing there"
-    assert digest(run.run_directory) == before and not chance.exists()
-    assert not list((project.store / ".workspaces").iterdir()), "no trace of it is left"
+    assert not chance.exists()
+    assert {path.name for path in (project.store / ".workspaces").glob("*")} == kept, "no trace of it is left"
 
 
 def test_where_a_path_of_its_own_cannot_be_had_the_recorded_one_is_masked(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    light: tuple[Project, Recording],
 ) -> None:
     """Without mount namespaces the agent sees another path, which of the prefix is no difference; that is said."""
-    run = project.record(LIGHT)
+    project, run = light
     blocked = "import worldline.seams.within as w; w.why_not = lambda: 'not here'\n"
     blocked += "from worldline.cli.main import main; main()"
     words = ["fork", run.run_id, "--at", "step:2", "--tools", "run", *BETTER, "--json", "--", sys.executable, LIGHT]
@@ -192,8 +237,14 @@ def test_what_served_tools_had_done_is_there_though_none_ran(quick: Path, monkey
 
 
 @pytest.mark.parametrize("breaks", ["snapshot", "content"])
-def test_a_workspace_that_is_gone_or_damaged_is_one_clear_error(project: Project, breaks: str) -> None:
-    run = project.record(LIGHT)
+def test_a_workspace_that_is_gone_or_damaged_is_one_clear_error(
+    light: tuple[Project, Recording], quick: Path, breaks: str
+) -> None:
+    recorded, run = light
+    project = copy(recorded)
+    project.store = shutil.copytree(recorded.store, quick / "runs", ignore=shutil.ignore_patterns(".contents"))
+    project.environment = {**recorded.environment, "WORLDLINE_STORE": str(project.store)}
+    before, runs = digest(run.run_directory), set(project.store.glob("run_*"))
     snapshots = project.store / ".snapshots"
     if breaks == "snapshot":
         shutil.rmtree(snapshots / "taken")
@@ -201,7 +252,6 @@ def test_a_workspace_that_is_gone_or_damaged_is_one_clear_error(project: Project
         for path in snapshots.glob("blobs/ordinary/*/*"):
             path.write_bytes(b"other")
     shutil.rmtree(snapshots / "spares", ignore_errors=True)
-    before = digest(run.run_directory)
     said = project.worldline(
         "fork",
         run.run_id,
@@ -215,4 +265,4 @@ def test_a_workspace_that_is_gone_or_damaged_is_one_clear_error(project: Project
         code=1 if breaks == "content" else 3,
     )
     assert "Traceback" not in said and ("snapshot" in said or "content" in said or "document" in said), said
-    assert digest(run.run_directory) == before and len(list(project.store.glob("run_*"))) == 1
+    assert digest(run.run_directory) == before and set(project.store.glob("run_*")) == runs

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 import worldline as wl
+from tests.cli import terminal
 from tests.conftest import ROOT, require
 from tests.golden import agents, make, spoil, spoil_1
 from worldline.engine.cassette import Cassette
@@ -258,9 +258,9 @@ def test_the_command_line_opens_it(version: str) -> None:
 
 
 def worldline(*words: object) -> Any:
-    command = [sys.executable, "-m", "worldline", *map(str, words)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True)
-    return json.loads(ran.stdout)
+    ran = terminal.worldline(*map(str, words))
+    assert ran.code == 0, ran.err
+    return ran.json
 
 
 def test_its_proofs_and_its_signature_hold(version: str) -> None:

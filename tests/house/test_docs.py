@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_snippets_of_a_page_run(page: Path, tmp_path: Path) -> None:
+def test_the_snippets_of_a_page_run(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     text = page.read_text(encoding="utf-8")
     if not any(True for _ in snippets(text)):
         return
@@ -38,12 +37,11 @@ def test_the_snippets_of_a_page_run(page: Path, tmp_path: Path) -> None:
         "HOME": str(home),
         "LANG": "C.UTF-8",
         "TERM": "dumb",
+        "SSL_CERT_DIR": os.environ["SSL_CERT_DIR"],
     }
     if wants_provider(text):
-        with provider(environment) as addresses:
-            run_page(page, place, environment | addresses)
-    else:
-        run_page(page, place, environment)
+        environment |= request.getfixturevalue("provider")
+    run_page(page, place, environment)
 
 
 def run_page(page: Path, place: Path, environment: dict[str, str]) -> None:
@@ -77,12 +75,14 @@ def end_group(child: subprocess.Popen[str]) -> None:
         return
 
 
-@contextmanager
-def provider(environment: dict[str, str]) -> Iterator[dict[str, str]]:
-    """The fake provider in a process of its own; the environment variables that lead the SDKs to it."""
+@pytest.fixture(scope="session")
+def provider() -> Iterator[dict[str, str]]:
+    """The fake provider in a process of its own; the environment variables that lead the SDKs to it.
+
+    What it says follows from what it is asked, so one serves all pages.
+    """
     child = subprocess.Popen(
         [sys.executable, "-m", "worldline.testing.provider"],
-        env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

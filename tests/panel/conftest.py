@@ -62,6 +62,22 @@ def panel(panels: Opener) -> Panel:
     return panels()
 
 
+@pytest.fixture(scope="module")
+def shared(browser: Browser) -> Iterator[Panel]:
+    """One page for all tests of a module that only look at the run in a browser: opening it is most of their cost."""
+    context = browser.new_context(viewport=WIDE, reduced_motion="reduce")
+    panel = Panel(context).open(PAGE, kept("gui"))
+    yield panel
+    context.close()
+
+
+@pytest.fixture
+def gui(shared: Panel) -> Iterator[Panel]:
+    """The run in a browser as it opens, on its denial at step 20; judged behind each test."""
+    yield shared.again(20)
+    shared.check()
+
+
 @pytest.fixture(scope="session")
 def bundle() -> Bundles:
     """A recording by its name (`gui`, `pair-failed`, `damaged-changed` ...), made once."""

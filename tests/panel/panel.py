@@ -28,6 +28,7 @@ class Panel:
         self.origin = origin
         self.asked: list[str] = []
         self.said: list[str] = []
+        self._times = 0
         self.allowed: list[str] = []  # patterns of console lines that a test expects
         context.add_init_script(WATCH)
         self.page: Page = context.new_page()
@@ -133,6 +134,17 @@ class Panel:
     def away(self) -> Panel:
         """Take the focus away from where it is: lists and tabs have keys of their own."""
         self.page.evaluate("() => document.activeElement.blur()")
+        return self
+
+    def again(self, step: int) -> Panel:
+        """Back to how the run opened at a step: nothing above the page, the first tab and layer, the whole run."""
+        self._times += 1
+        place = (
+            f"#step={step}&tab=decision&stage=seen&again={self._times}"  # another place each time, else nothing happens
+        )
+        self.press("Escape", "Escape").away().press("0")
+        self.page.evaluate("(place) => { location.hash = place; }", place)
+        self.at(step)
         return self
 
     def reveal(self, reason: str = "looking into a failure") -> None:

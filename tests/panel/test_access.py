@@ -52,8 +52,9 @@ def test_axe_finds_nothing_in_any_pane(panels: Opener, bundle: Bundles, axe: str
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
-def test_axe_finds_nothing_in_a_comparison(panels: Opener, bundle: Bundles, axe: str) -> None:
-    panel = panels(bypass_csp=True).open(page_file, bundle("pair-failed"), bundle("pair-rescued"))
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_in_a_comparison(panels: Opener, bundle: Bundles, axe: str, theme: str) -> None:
+    panel = panels(bypass_csp=True, color_scheme=theme).open(page_file, bundle("pair-failed"), bundle("pair-rescued"))
     assert violations(panel, axe) == []
 
 
@@ -112,6 +113,31 @@ def test_nothing_shifts_and_no_canvas_is_drawn_while_scrubbing(panel: Panel, bun
     panel.settled()
     assert panel.shifts() == []
     assert panel.drawn() == 0
+
+
+def test_a_press_on_the_timeline_leads_there(panel: Panel, bundle: Bundles) -> None:
+    """Between the marks to the time, on a mark to what it marks; its tab opens."""
+    panel.open(page_file, bundle("gui")).at(20)
+    plot = panel.page.get_by_test_id("timeline-plot").bounding_box()
+    assert plot
+    told = []
+    for part in (0.2, 0.8, 0.5):
+        panel.page.mouse.click(plot["x"] + plot["width"] * part, plot["y"] + 4)
+        panel.at(panel.step)
+        told.append((part, panel.step, panel.playhead.bounding_box()))
+    assert [step for _, step, _ in sorted(told)] == sorted({step for _, step, _ in told}), told
+    for part, _, head in told:
+        assert head and abs(head["x"] + head["width"] / 2 - plot["x"] - plot["width"] * part) < 3
+    labels = panel.page.locator(".tl-label.tl-console").bounding_box()
+    assert labels
+    panel.page.mouse.move(0, 0)
+    row = labels["y"] + labels["height"] / 2
+    for x in range(0, int(plot["width"]), 2):  # the first mark of the lane, wherever it is drawn
+        panel.page.mouse.move(plot["x"] + x, row)
+        if panel.page.get_by_test_id("timeline-plot").evaluate("(e) => e.style.cursor") == "pointer":
+            panel.page.mouse.click(plot["x"] + x, row)
+            break
+    expect(panel.inspector.get_by_role("tab", name="Console")).to_have_attribute("aria-selected", "true")
 
 
 @pytest.mark.parametrize("width", [1440, 1000, 700, 500])

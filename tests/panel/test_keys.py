@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
-from tests.panel.conftest import PAGE as page_file
-from tests.panel.conftest import Bundles
 from tests.panel.panel import Panel
-
-
-@pytest.fixture
-def gui(panel: Panel, bundle: Bundles) -> Panel:
-    """The run in a browser, open on its denial at step 20."""
-    panel.open(page_file, bundle("gui")).at(20)
-    return panel
 
 
 def test_keys_that_move(gui: Panel) -> None:

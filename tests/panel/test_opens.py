@@ -39,15 +39,14 @@ def test_it_never_plays_by_itself(panel: Panel, bundle: Bundles) -> None:
     panel.at(20)
 
 
-def test_the_next_three_questions_are_one_key_away(panel: Panel, bundle: Bundles) -> None:
+def test_the_next_three_questions_are_one_key_away(gui: Panel) -> None:
     """What failed then? What was asked before it? Where else did something go wrong?"""
-    panel.open(page_file, bundle("gui")).at(20)
-    panel.press("n").at(21)
-    expect(panel.inspector).to_contain_text("The refund was denied, but the button is still on the page.")
-    panel.press("p").at(20)
-    expect(panel.inspector.get_by_test_id("permission").first).to_contain_text("money-over-50")
-    panel.press("Shift+O").at(13)
-    expect(panel.inspector.get_by_test_id("permission").first).to_contain_text("file.download")
+    gui.press("n").at(21)
+    expect(gui.inspector).to_contain_text("The refund was denied, but the button is still on the page.")
+    gui.press("p").at(20)
+    expect(gui.inspector.get_by_test_id("permission").first).to_contain_text("money-over-50")
+    gui.press("Shift+O").at(13)
+    expect(gui.inspector.get_by_test_id("permission").first).to_contain_text("file.download")
 
 
 def test_a_step_shows_what_the_agent_saw_with_the_element_it_aimed_at(panel: Panel, bundle: Bundles) -> None:
@@ -102,6 +101,10 @@ def test_lanes_of_sub_agents_are_told_apart(panel: Panel, bundle: Bundles) -> No
     panel.open(page_file, bundle("lanes"))
     text = panel.page.locator(".tl-labels").inner_text()
     assert all(name in text for name in ("orders", "stock", "refunds")), text
+    for name in ("orders", "stock", "refunds"):
+        expect(
+            panel.steps.get_by_role("option").filter(has=panel.page.locator(f".lane[title='lane {name}']")).first
+        ).to_be_visible()
 
 
 def test_a_long_silence_is_folded_and_opens_on_a_click(panel: Panel, bundle: Bundles) -> None:

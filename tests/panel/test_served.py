@@ -16,6 +16,8 @@ from tests.conftest import ROOT
 from tests.panel.conftest import Bundles, Opener, origin_of, viewing
 from tests.panel.runs import api
 from tests.panel.runs.talk import record
+from worldline.store.forget.retention import expire
+from worldline.store.recording import Recording
 
 GOING = """
 import sys
@@ -63,12 +65,30 @@ def test_a_bundle_is_read_in_ranges_and_nobody_else_is_asked(panels: Opener, bun
 
 
 def test_a_directory_is_read_as_a_bundle_is(panels: Opener, tmp_path: Path) -> None:
-    run = record(tmp_path / "runs", "Refund a bulb of order 10-4472.", api.TURNS)
+    cost = lambda: wl.outcome("succeeded", cost=0.4231)  # noqa: E731 - one word said at the end
+    run = record(tmp_path / "runs", "Refund a bulb of order 10-4472.", api.TURNS, then=cost)
     with viewing(run) as url:
         panel = panels(origin_of(url)).goto(url)
         expect(panel.verdict).to_contain_text("Succeeded")
+        expect(panel.page.get_by_role("group", name="Figures")).to_contain_text("$0.42")
         panel.press("Home").at(0)
         expect(panel.tab("Decision")).to_contain_text("I look the order up.")
+
+
+def test_a_directory_whose_contents_are_expired_says_so(panels: Opener, tmp_path: Path) -> None:
+    spec = wl.RecordingSpec(restrict=("tool:orders.read",), retention={"ordinary": 3600, "restricted": 60})
+    recording = Recording(record(tmp_path / "runs", "Refund a bulb of order 10-4472.", api.TURNS, spec=spec))
+    assert recording.manifest is not None
+    expire(recording, recording.manifest.sealed_at + 61 * 10**9, act=True)
+    with viewing(recording.path) as url:
+        panel = panels(origin_of(url)).goto(url)
+        expect(panel.page.get_by_test_id("banner-expired")).to_contain_text(
+            re.compile(r"\d+ contents? ha(s|ve) expired")
+        )
+        panel.reveal()
+        panel.press("Home").at(0)
+        panel.allowed.append("410")  # the browser says on its console what the server answers of them
+        expect(panel.tab("Decision")).to_contain_text("expired")
 
 
 def test_the_runs_of_a_store_are_listed_found_and_opened(panels: Opener, tmp_path: Path) -> None:
@@ -112,6 +132,9 @@ def test_a_live_run_is_followed_its_question_answered_and_its_end_seen(panels: O
             process.wait(timeout=30)
             expect(panel.page.get_by_text("ended", exact=True)).to_be_visible()
             expect(panel.steps.get_by_role("option")).to_have_count(5)
+            # Sealed by now, it is judged as any other: of what grew nothing could be said.
+            expect(panel.page.get_by_role("group", name="Figures")).to_contain_text("sealed, unsigned")
+            expect(panel.tab("Integrity")).to_contain_text("up to the seal")
 
 
 def test_who_scrolls_away_from_a_live_run_is_left_alone_and_told_what_is_new(panels: Opener, tmp_path: Path) -> None:

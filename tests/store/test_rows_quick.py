@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.engine.recorded import answer, decision, recorder_in
 from tests.store.rich import recorded
 from worldline.engine.cassette import Cassette
-from worldline.engine.replay import Folding
+from worldline.engine.eligibility import Folding
 from worldline.errors import Ineligible
 from worldline.model import events, fields
 from worldline.model.events import Event

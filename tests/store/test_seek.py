@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import worldline as wl
+from worldline.errors import UsageError
 from worldline.model import events
 from worldline.model.events import Event
 from worldline.store import layout
@@ -207,3 +208,8 @@ def test_a_run_gives_its_rows_by_seq_and_by_time(tmp_path: Path) -> None:
         assert recording.event_at(10**18) == rows[-1]
     assert opened.event(7) == rows[7]
     assert opened.event_at(3600.0) == rows[-1]
+    assert list(opened.each_event()) == rows
+    assert list(opened.each_event("observation", "marker")) == [r for r in rows if r.kind in ("observation", "marker")]
+    assert list(opened.each_step()) == opened.steps
+    with pytest.raises(UsageError, match="'step': there are action, "):
+        opened.each_event("step")

@@ -376,6 +376,26 @@ def test_a_spare_is_the_snapshot_that_is_asked_for_and_nobody_elses(place: Place
     assert not again.root.exists()
 
 
+def test_a_spare_holds_nothing_of_the_branch_before_that_no_snapshot_has(place: Place) -> None:
+    """What is excluded, too large or no file at all is in no tree, and would stay in a folder that is restored."""
+    policy = Policy(store=place.files.store, exclude=("cache", "lib/*.log"), largest=1000)
+    env = place.files.open(place.workspace, policy)
+    (place.workspace / "lib" / "own.log").write_text("the user's own, and excluded\n")
+    ref = env.snapshot(1)
+    for leaves in ("excluded", "large", "pipe", "unreadable depth"):
+        branch = fork(place, ref)
+        assert {path.name for path in branch.root.rglob("*")} == {"main.py", "lib", "mod.py"}, f"before {leaves}"
+        if leaves == "excluded":
+            (branch.root / "cache").mkdir()
+            (branch.root / "cache" / "secret.txt").write_text("of another branch")
+            (branch.root / "lib" / "run.log").write_text("of another branch")
+        elif leaves == "large":
+            (branch.root / "large.bin").write_bytes(b"x" * 2000)
+        elif leaves == "pipe":
+            os.mkfifo(branch.root / "pipe")
+        branch.close()
+
+
 def test_a_restore_that_was_killed_is_finished_by_the_next_one(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     ref = place.env.snapshot(1)
     state = contents(place.workspace)

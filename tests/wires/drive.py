@@ -10,7 +10,6 @@ import inspect
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from unittest import mock
 import anthropic
 import openai
 
+from tests.cli import terminal
 from tests.wires.tap import Seen, Tap
 from worldline.engine.cassette import Cassette
 from worldline.engine.exchanges import Exchange
@@ -162,11 +162,6 @@ def twice(agent: Callable[[Wire], Any], script: Script) -> Twice:
 
 def worldline(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command line, as a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "worldline", *arguments],
-        env={**os.environ, "OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY, **environment},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    env = {**os.environ, "OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY, **environment}
+    ended = terminal.worldline(*arguments, env=env)
+    return subprocess.CompletedProcess(arguments, ended.code, ended.out, ended.err)

@@ -3,7 +3,7 @@
  * other as "part:<name>"; a page has no addresses that they could have.
  *
  * It stands behind the parts of the first screen and before the others. What takes long and needs no app begins here: the
- * worker, and the question to the page's own server.
+ * question to the page's own server.
  */
 const addresses = new Map();
 
@@ -19,8 +19,13 @@ async function deflated(name) {
 }
 
 async function inflated(name) {
-  const bytes = Uint8Array.from(atob(await deflated(name)), (character) => character.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"))).text();
+  const text = await deflated(name);
+  const bytes = Uint8Array.fromBase64?.(text) ?? Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  // Written by hand: as a blob they would go to the browser's own process first, and come back from there in pieces.
+  const inflating = new DecompressionStream("deflate-raw");
+  const writer = inflating.writable.getWriter();
+  Promise.all([writer.write(bytes), writer.close()]).catch(() => 0); // whoever reads them is told what is wrong
+  return new Response(inflating.readable).text();
 }
 
 async function load(name) {
@@ -34,18 +39,6 @@ function address(name) {
   return addresses.get(name);
 }
 
-/** Where a browser starts no worker, the app finds out by itself, and folds without. */
-async function begin() {
-  globalThis.__worker = await address("worker");
-  try {
-    const worker = new Worker(globalThis.__worker);
-    worker.onerror = () => (globalThis.__ready = null);
-    globalThis.__ready = worker;
-  } catch {
-    globalThis.__ready = null;
-  }
-}
-
 globalThis.__part = async (name) => import(await address(name));
 if (
   location.protocol !== "file:" &&
@@ -55,7 +48,8 @@ if (
   globalThis.__session.catch(() => 0); // the app awaits it, and says what is wrong
 }
 try {
-  const [main] = await Promise.all([address("main"), begin()]);
+  const [main, worker] = await Promise.all([address("main"), address("worker")]);
+  globalThis.__worker = worker;
   await import(main);
 } catch (error) {
   document.getElementById("app").textContent = `This browser cannot show the recording: ${error}`;

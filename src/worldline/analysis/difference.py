@@ -13,6 +13,7 @@ import msgspec
 
 from worldline.analysis.align import MOST_EDITS, Alignment, Keys, Row, align
 from worldline.analysis.changes import Change, changes
+from worldline.analysis.files import CHANGED, ONLY_LEFT, FileChange, files_left
 from worldline.analysis.keys import keys_of, name_of
 from worldline.engine.lineage import opened
 from worldline.engine.steps import Step, ToolCall, each_step
@@ -46,7 +47,8 @@ class FirstDivergence(msgspec.Struct, kw_only=True):
     """Where two runs part: the steps, and `what`.
 
     `decision`, `action` or `observation` with its first change; `only_left` or `only_right` where one has a step that
-    the other has not; `outcome` where all steps are the same and they ended differently.
+    the other has not; `outcome` where all steps are the same and they ended differently, `files` where they left other
+    files.
     """
 
     left: int | None
@@ -56,13 +58,17 @@ class FirstDivergence(msgspec.Struct, kw_only=True):
 
 
 class RunDiff(msgspec.Struct, kw_only=True):
-    """Two runs side by side. `aligned` counts the pairs of steps; the lists hold the numbers of steps without one."""
+    """Two runs side by side. `aligned` counts the pairs of steps; the lists hold the numbers of steps without one.
+
+    `files` is what differs in the workspaces that they left, where both kept one.
+    """
 
     aligned: int
     only_left: list[int]
     only_right: list[int]
     first_divergence: FirstDivergence | None
     steps: list[StepPair]
+    files: list[FileChange] = []
     notes: list[str] = []
 
     @property
@@ -82,13 +88,17 @@ def compare(left: Recording, right: Recording) -> RunDiff:
     here, there = (_read(side) for side in sides)
     alignment = align(here.keys, there.keys)
     pairs = list(_pairs(sides, alignment, here, there))
+    files, why = files_left(*sides)
     found = RunDiff(
         aligned=sum(pair.left is not None and pair.right is not None for pair in pairs),
         only_left=[pair.left for pair in pairs if pair.left is not None and pair.right is None],
         only_right=[pair.right for pair in pairs if pair.right is not None and pair.left is None],
-        first_divergence=_first(pairs) or _other_end(left, right),
+        first_divergence=_first(pairs) or _other_end(left, right) or _other_files(files),
         steps=pairs,
+        files=files,
     )
+    if why is not None:
+        found.notes.append(why)
     if not alignment.shortest:
         found.notes.append(
             f"they differ in over {MOST_EDITS:,} places: aligned in parts, and steps that are the same may stand apart"
@@ -228,3 +238,12 @@ def _other_end(left: Recording, right: Recording) -> FirstDivergence | None:
         return None
     change = Change(path="$.outcome", kind="changed", left=ends[0], right=ends[1])
     return FirstDivergence(left=None, right=None, what="outcome", change=change)
+
+
+def _other_files(files: list[FileChange]) -> FirstDivergence | None:
+    """Two runs of the same steps that ended alike and left different files."""
+    if not files:
+        return None
+    kind = {CHANGED: "changed", ONLY_LEFT: "removed"}.get(files[0].what, "added")
+    change = Change(path=files[0].path, kind=kind)
+    return FirstDivergence(left=None, right=None, what="files", change=change)

@@ -15,11 +15,13 @@ from worldline.cli.study_options import (
     WithCommand,
     agent_of_line,
     budget_of,
+    ended_by,
     options_of,
     say_before,
     shown,
     study_options,
 )
+from worldline.model.ids import short
 from worldline.run import Run
 from worldline.store.newfile import new_file
 from worldline.store.reconcile import refuse_doubt
@@ -108,3 +110,6 @@ def _say(study: ABStudy) -> None:
     render.line(f"  {render.counted(answer['rollouts'], 'rollout')}   {render.number(answer['tokens'])} tok")
     for warning in answer["warnings"]:
         render.verdict("warn", warning)
+    if answer["stopped"]:
+        render.line(f"  {ended_by(answer['stopped'])}; the same command goes on from here, with a larger budget too")
+    render.line(f"  worldline report {short(study.id)} -o report.html")

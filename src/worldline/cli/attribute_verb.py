@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from worldline.analysis.attribution.aggregate import Weakness
+from worldline.analysis.attribution.aggregate import Weakness, refuse_twice
 from worldline.analysis.attribution.asking import Budget, LocateOptions
 from worldline.analysis.attribution.price import price
 from worldline.analysis.attribution.shapley import ShapleyOptions
@@ -28,7 +28,7 @@ from worldline.cli.study_options import (
 from worldline.model.ids import short
 from worldline.run import Run
 from worldline.store.reconcile import refuse_doubt
-from worldline.study.attributing import Study, attributed, weakness
+from worldline.study.attributing import Study, attributed, together
 from worldline.study.methods import METHODS, SHAPLEY
 from worldline.study.opening import prepare
 
@@ -85,24 +85,24 @@ def command(
     agent, options, budget = agent_of_line(said), options_of(said), budget_of(caps)
     looking = LocateOptions(delta=delta, paired=paired)
     values = ShapleyOptions(kind=kind or "asymmetric", anyway=anyway) if kind is not None or anyway else None
-    studies, opened = [], []
-    for name in runs:
-        run = Run(refuse_doubt(recording_of(name, store)))
+    opened = [Run(refuse_doubt(recording_of(name, store))) for name in runs]
+    refuse_twice([run.id for run in opened])
+    studies = []
+    for run in opened:
         opening = prepare(run, agent, verifier, options, budget, prior=prior)
         say_before(opening, as_json, price(opening.steps, method, _priced(looking, values, budget, method)).rollouts)
         with shown("search", budget.rollouts) as tell:
             study = attributed(opening, method, looking, values, tell)
         studies.append(study)
-        opened.append(run)
         if not as_json:
             say(study, run)
-    together = weakness(studies, opened, delta) if len(studies) > 1 else None
-    if as_json and together is None:
+    weakness = together([study.found for study in studies], opened, delta) if len(studies) > 1 else None
+    if as_json and weakness is None:
         render.emit_json(studies[0].to_json())
     elif as_json:
-        render.emit_json({"together": together, "studies": [study.to_json() for study in studies]})
-    elif together is not None:
-        _together(together)
+        render.emit_json({"together": weakness, "studies": [study.to_json() for study in studies]})
+    elif weakness is not None:
+        _together(weakness, studies)
     return max(exit_code(study) for study in studies)
 
 
@@ -114,7 +114,7 @@ def _priced(
     return msgspec.structs.replace(values or ShapleyOptions(), budget=budget)
 
 
-def _together(found: Weakness) -> None:
+def _together(found: Weakness, studies: list[Study]) -> None:
     """Where several runs of one task lose it."""
     ended = ", ".join(f"{count} {verdict}" for verdict, count in found.verdicts.items())
     render.line(f"{render.counted(found.runs, 'run')} together   {ended}")
@@ -124,6 +124,7 @@ def _together(found: Weakness) -> None:
         render.line(f"  {render.bar(step.share)}  {share}   {step.name}   costs {step.mean_drop:.2f} on average")
     for warning in found.warnings:
         render.verdict("warn", warning)
+    render.line(f"  worldline report {' '.join(short(study.id) for study in studies)} -o report.html")
 
 
 def exit_code(study: Study) -> int:

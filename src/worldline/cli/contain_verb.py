@@ -36,8 +36,9 @@ Examples:
 def command(run: str, name: str, anyway: bool, as_json: bool, store: Path | None) -> int:
     """Search a run for a secret and, where it is found, move it to quarantine with everything that belongs to it.
 
-    Every attempt of the run is searched, in every spelling that recording looks for; those that hold the secret go to
-    `quarantine` beside the store, the published result with them, and nothing opens them any more. The secret itself
+    Every attempt of the run is searched, with the snapshots of its workspace, in every spelling that recording looks
+    for; those that hold the secret go to `quarantine` beside the store, their snapshots and the published result with
+    them, and nothing opens them any more. The secret itself
     is never printed or written. Bundles, backups and what providers keep are not touched: replace the secret.
 
     Exits with 1 where it is not found; nothing is changed then.
@@ -80,9 +81,15 @@ def _say(done: Outcome) -> None:
         render.line("  nothing is changed; --anyway contains it all the same")
         return
     attempts = render.counted(len(done.attempts), "attempt")
-    render.verdict("ok", f"contained: {attempts}, with all contents and what was published, in {done.quarantine}")
+    kept = f", {render.counted(done.snapshots, 'snapshot')} of the workspace" if done.snapshots else ""
+    render.verdict("ok", f"contained: {attempts}, with all contents{kept} and what was published, in {done.quarantine}")
     if done.shared:
         render.verdict("warn", f"contents with it are also in {', '.join(done.shared)}: contain them, too")
+    if others := sorted(set(done.needed) - set(done.shared)):
+        what = "in which it was not found" if done.found else "of its snapshots"
+        render.verdict("none", f"contents {what} stay in the store, because {', '.join(others)} needs them")
+    for repository in done.repositories:
+        render.verdict("warn", f"its snapshots are commits in {repository}, under refs/worldline: they stay there")
     render.line(f"  not undone: bundles, backups and other copies, what providers keep. Replace {done.label} now.")
 
 

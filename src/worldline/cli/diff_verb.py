@@ -10,6 +10,7 @@ import msgspec
 
 from worldline.analysis.changes import Change, alike
 from worldline.analysis.difference import PARTS, RunDiff, StepPair, compare
+from worldline.analysis.files import CHANGED, ONLY_LEFT, FileChange
 from worldline.cli import render
 from worldline.cli.hints import name_of
 from worldline.cli.options import json_option, recording_of, store_option
@@ -18,6 +19,7 @@ from worldline.model.ids import short
 from worldline.store.recording import Recording
 
 MOST_STEPS = 30  # that differ and are shown
+MOST_FILES = 12  # paths of which the same is said
 MOST_LINES = 12  # changes that are shown of one of them
 MOST_NAMED = 2  # of its changes that do not count
 MOST_SHOWN = 200  # characters of a value
@@ -64,6 +66,7 @@ def _show(found: RunDiff, runs: tuple[Recording, Recording]) -> None:
     for note in found.notes:
         render.verdict("warn", note)
     _spine(found, labels[1])
+    _files(found.files, labels)
     names = name_of(runs[0]), name_of(runs[1])
     at = (divergence.left, divergence.right) if divergence is not None else (None, None)
     shows = [f"worldline show {name} --step {step}" for name, step in zip(names, at, strict=True) if step is not None]
@@ -104,6 +107,20 @@ def _spine(found: RunDiff, name: str) -> None:
     differing = sum(not pair.same for pair in found.steps)
     if differing > shown:
         render.line(f"  {'':{width}}  … {render.counted(differing - shown, 'more step')} that differ; --json has all")
+
+
+def _files(found: list[FileChange], labels: tuple[str, str]) -> None:
+    """What differs in the workspaces that they left, a line for each path."""
+    if found:
+        render.line(f"  the files that they left differ in {render.counted(len(found), 'path')}")
+    for change in found[:MOST_FILES]:
+        if change.what == CHANGED:
+            render.line(f"    ≠ {change.path}", cut=True)
+        else:
+            left = change.what == ONLY_LEFT
+            render.changed("-" if left else "+", f"{change.path}   only in {labels[not left]}", indent="    ")
+    if len(found) > MOST_FILES:
+        render.line(f"    … {len(found) - MOST_FILES:,} more; --json has all")
 
 
 def _fold(count: int, width: int) -> None:

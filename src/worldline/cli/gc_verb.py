@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +16,9 @@ from worldline.model.ids import short
 from worldline.store.bundle.packed import PackedRecording
 from worldline.store.forget import trash
 from worldline.store.forget.trash import Candidate
+
+if TYPE_CHECKING:
+    from worldline.engine.left import Left
 
 
 def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
@@ -58,7 +62,8 @@ def command(
     """Move whole runs to the trash beside the store. Nothing is ever removed by itself.
 
     With both --older-than and --keep a run goes when both say so. What is pinned or running stays. The trash is the
-    folder `trash` beside the store; moving a run back restores it.
+    folder `trash` beside the store; moving a run back restores it. With --empty-trash, workspaces of branches go, too,
+    whose runs are gone for good.
     """
     store = store_of(directory)
     if pin is not None or unpin is not None:
@@ -71,11 +76,14 @@ def command(
     chosen = trash.trashed(store, time) if empty_trash else trash.select(store, time, older_than, keep)
     if now:
         chosen = list(trash.delete(store, chosen) if empty_trash else trash.move(store, chosen))
+    workspaces = _workspaces(store, [each.run for each in chosen if each.kept is None], now) if empty_trash else []
     freed = _swept(store) if now and empty_trash else 0
     if as_json:
-        render.emit_json({"done": now, "trash": trash.trash_of(store), "runs": chosen, "snapshots": freed})
+        said = {"done": now, "trash": trash.trash_of(store), "runs": chosen, "snapshots": freed}
+        render.emit_json({**said, "workspaces": workspaces})
     else:
         _say(store, chosen, now, empty_trash)
+        _say_workspaces(workspaces, now)
         if freed:
             render.line(f"snapshots that no run needs any more: {freed / 1e3:,.0f} kB")
     return 0
@@ -94,6 +102,14 @@ def _swept(store: Path) -> int:
         return 0
 
 
+def _workspaces(store: Path, going: list[str], now: bool) -> list[Left]:
+    """The workspaces of branches whose runs are gone, or go from the trash; removed where it is `now`."""
+    from worldline.engine.left import drop, left
+
+    found = left(store, going)
+    return drop(found) if now else found
+
+
 def _pin(store: Path, pin: str | None, unpin: str | None, as_json: bool) -> int:
     changed = {}
     for name, pinned in ((pin, True), (unpin, False)):
@@ -108,6 +124,18 @@ def _pin(store: Path, pin: str | None, unpin: str | None, as_json: bool) -> int:
     for run, pinned in changed.items() if not as_json else ():
         render.verdict("ok", f"{short(run)} {'pinned' if pinned else 'unpinned'}")
     return 0
+
+
+def _say_workspaces(workspaces: list[Left], now: bool) -> None:
+    for each in workspaces:
+        if each.kept is not None:
+            render.verdict("warn", f"the workspace {each.path} stays: {each.kept}")
+    going = [each for each in workspaces if each.kept is None]
+    if going:
+        size = f"{sum(each.size for each in going) / 1e3:,.0f} kB"
+        which = render.counted(len(going), "workspace")
+        done = "deleted" if now else "would be deleted; --now does it"
+        render.line(f"{which} of branches whose runs are gone, {size}: {done}")
 
 
 def _say(store: Path, chosen: list[Candidate], now: bool, empty_trash: bool) -> None:

@@ -52,7 +52,7 @@ def _replay(recording: Recording, name: str) -> str | None:
     lost = tools.get("unrecordable") or models.get("outside") or manifest.coverage.get("losses")
     if nothing_crossed(manifest.coverage) or lost:
         return None
-    option = " --tools run" if tools.get("outside") else ""
+    option = " --tools run" if tools.get("outside") or models.get("unread") else ""
     return f"worldline replay {name}{option} -- {shlex.join(command)}"
 
 

@@ -5,7 +5,6 @@ Exit codes: 0 ok, 1 diverged or not verified, 2 budget or turn cap, 3 ineligible
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import sys
@@ -76,6 +75,8 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The verb that the first word names. Raises `UsageError` with the verbs there are."""
         if args and args[0] not in VERBS and not args[0].startswith("-"):
+            import difflib  # no command that is one needs it
+
             near = difflib.get_close_matches(args[0], VERBS, 1)
             meant = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(VERBS)}"
             raise click.UsageError(f"no verb '{args[0]}'; {meant}", ctx)

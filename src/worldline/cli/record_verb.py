@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from worldline.store.recording import Recording
 from worldline.store.secrets.vault import MIN_LENGTH
 
 HARNESS_ERROR = 4
+MOST_NAMED = 5  # files with secrets that are named
 NOTHING_RECORDED = (
     "nothing was recorded: the command did not use the base URLs that were set for it "
     "(a base_url in its code, another variable, an account login)"
@@ -230,6 +232,15 @@ def _say(session: RecordingSession, path: Path, as_json: bool) -> None:
             render.verdict("warn", f"the workspace was not kept at every step: {why}", err=True)
         if kept.degraded:
             render.verdict("warn", kept.degraded, err=True)
+        if kept.left_out:
+            render.verdict("warn", _left_out(kept.left_out), err=True)
     if nothing_crossed(coverage):
         render.verdict("warn", NOTHING_RECORDED, err=True)
     render.line("  " + next_commands(recording, "show {name}", "view {name}"), err=True)
+
+
+def _left_out(paths: Mapping[str, str]) -> str:
+    """What of a workspace was not kept for the secrets in it, in a line."""
+    named = [f"{path} (it holds {label})" for path, label in sorted(paths.items())]
+    more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+    return f"not kept in any snapshot: {', '.join(named[:MOST_NAMED])}{more}; a branch sees it as it is then, read-only"

@@ -145,6 +145,11 @@ def gaps(coverage: Mapping[str, Any], *, err: bool = False) -> None:
     if outside:
         ran = ", ".join(f"{name} x{count}" for name, count in outside.items())
         verdict("warn", f"ran outside the recording: {ran}; a replay would run them again", err=err)
+    if unread := coverage.get("decision", {}).get("unread", {}):
+        asked = ", ".join(f"{name} x{count}" for name, count in unread.items())
+        verdict(
+            "warn", f"answers that cannot be read here: {asked}; the tools that they called cannot be seen", err=err
+        )
     if heard := coverage.get("decision", {}).get("outside", {}):
         asked = ", ".join(f"{name} x{count}" for name, count in heard.items())
         verdict("warn", f"models that were only heard of, and cannot be served: {asked}", err=err)
@@ -198,7 +203,8 @@ def first_difference(divergence: FirstDivergence, labels: tuple[str, str]) -> st
     """Where two runs part, in words; `labels` is what they are called."""
     left, right = divergence.left, divergence.right
     if left is None and right is None:
-        return "the steps are the same, the outcome is not"
+        files = divergence.what == "files"
+        return f"the steps are the same, {'the files that they left are' if files else 'the outcome is'} not"
     if left is None or right is None:
         return f"first difference at step {right if left is None else left}, only in {labels[left is None]}"
     here = f"step {left}" if left == right else f"step {left} ({right} in {labels[1]})"

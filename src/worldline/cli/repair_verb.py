@@ -100,7 +100,7 @@ def _say(fix: Fix) -> None:
         render.verdict("warn", warning)
     if answer["stopped"]:
         render.line(f"  {ended_by(answer['stopped'])}; the same command goes on from here, with a larger budget too")
-    render.line(f"  worldline report {short(fix.id)} --json")
+    render.line(f"  worldline report {short(fix.id)} -o report.html")
 
 
 def _action(action: dict[str, Any]) -> str:

@@ -13,7 +13,8 @@ import msgspec
 
 from worldline.cli import render
 from worldline.cli.options import json_option, recording_of, run_argument, store_option
-from worldline.engine.replay import ReplayReport, inspect, require_attested
+from worldline.engine.eligibility import require_attested
+from worldline.engine.replay import ReplayReport, inspect
 from worldline.engine.steps import steps
 from worldline.errors import Ineligible
 from worldline.seams import process
@@ -93,7 +94,9 @@ def _redrive(
         return ReplayReport(verdict="ineligible", reasons=error.facts["reasons"]), None
     ended: process.Ended | None = None
     try:
-        ended = process.run(command, session.environment(), (sys.stderr or subprocess.DEVNULL) if as_json else None)
+        ended = process.run(
+            command, session.environment(alone=True), (sys.stderr or subprocess.DEVNULL) if as_json else None
+        )
     finally:
         report = session.close(None if ended is None else ended.code)
     return report, ended

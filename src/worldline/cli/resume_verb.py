@@ -11,7 +11,7 @@ from worldline.cli import render
 from worldline.cli.fork_verb import drive_command
 from worldline.cli.options import command_argument, json_option, policy_option, recording_of, run_argument, store_option
 from worldline.engine.account import account
-from worldline.engine.plan import resume_point
+from worldline.engine.plan import continuation, resume_point
 from worldline.errors import UsageError, WorldlineError, WriterConflict
 from worldline.model.ids import short
 from worldline.policy.rules import rules_here
@@ -46,17 +46,20 @@ def command(
     """Resume a run after a crash: its calls are answered from its record, then the agent goes on live.
 
     What a dead recorder left is sealed first, as `worldline reconcile` does. The next attempt holds only what is new;
-    where nothing is, none is made. A call that had started when the record broke off is never made again by itself: a
-    tool with effects is refused with `OutcomeUnknown`, unless a rule with outcome = "unknown" says otherwise. Exits
-    with 1 where the record cannot be served to this command.
+    where nothing is, none is made. Model calls that failed at the end of a run that did not succeed are made again. A
+    call that had started when the record broke off is never made again by itself: a tool with effects is refused with
+    `OutcomeUnknown`, unless a rule with outcome = "unknown" says otherwise. A run that was resumed before goes on from
+    there. Exits with 1 where the record cannot be served to this command.
     """
     check_command(command)
-    recording = settled(recording_of(run, store))
+    asked = recording_of(run, store)
+    recording = settled(asked)
     with render.progress("verifying", recording.log_bytes) as bar:
         point = resume_point(recording, tools, bar.update)
     branch = BranchSession(point, os.environ, rules_here(policy), agent=described_agent(command))
     name = short(recording.run_id)
-    render.verdict("live", f"resuming {name}", err=True)
+    goes_on = f", which goes on from {short(asked.run_id)}," if asked.run_id != recording.run_id else ""
+    render.verdict("live", f"resuming {name}{goes_on} at {point.at}", err=True)
     for lost in branch.boundary.unknown:
         render.verdict("warn", f"{lost.name} ({lost.call}) had started: whether it happened is unknown", err=True)
     try:
@@ -72,13 +75,19 @@ def command(
 
 
 def settled(recording: Recording) -> Recording:
-    """The attempt of a run to go on from, sealed: the one that published, else the newest. Raises `WriterConflict`."""
+    """The attempt of a run to go on from, sealed: the one that published, else the newest. Raises `WriterConflict`.
+
+    A run that published can only go on as another one. Where it did, that one goes on: else what it did would be done
+    a second time.
+    """
     if isinstance(recording, PackedRecording):
         raise UsageError("a bundle cannot be resumed: give the run's id or directory")
     run = recording.run_directory
     if any(state.state == "live" for state in reconcile(run, account)):
         raise WriterConflict(f"{run} is being recorded; resume it when its recorder has ended", run=run.name)
-    return refuse_doubt(Recording(run))
+    found = refuse_doubt(Recording(run))
+    later = continuation(found)
+    return found if later is None else settled(later)
 
 
 def _say(result: BranchResult, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -40,7 +41,7 @@ def command(
     somebody else changed, before, meanwhile or since, stays as it is, untracked and ignored files too, and is named.
     git is not asked for anything: no stash, no reset. `worldline undo` takes it back.
     """
-    rewind = Rewind(recording_of(run, store), to, workspace)
+    rewind = Rewind(recording_of(run, store), to, workspace, os.environ)
     if dry_run:
         journal = rewind.journal()
         rewind.leave()

@@ -16,6 +16,7 @@ from worldline.engine.lineage import Branch, branch_of
 from worldline.engine.steps import Step, each_step, steps
 from worldline.errors import Damaged, ReadError, UsageError
 from worldline.model.ids import short
+from worldline.store.bundle.cut import open_readable
 from worldline.store.forget.availability import AVAILABLE, CORRUPT, MISSING, STATES, availabilities, expired, when
 from worldline.store.recording import Recording
 from worldline.store.verdicts import derivation
@@ -40,7 +41,7 @@ def command(run: str, number: int | None, as_json: bool, store: Path | None) -> 
 
     Opens the longest good content of a damaged or running record too, and says what is wrong with it.
     """
-    recording = recording_of(run, store)
+    recording = open_readable(lambda: recording_of(run, store), run)
     if number is not None:
         chosen = [_step(recording, number, None if as_json else BEGINNING)]
     elif as_json:

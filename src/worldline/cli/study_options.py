@@ -50,7 +50,13 @@ _OPTIONS = (
         help="Where rollouts run: processes, here one by one, or tasks for agents that wait.",
     ),
     click.option("--flight", type=click.IntRange(1), metavar="N", help="How many run at once.  [default: processors]"),
-    click.option("--limit", type=float, default=600.0, show_default=True, help="Seconds that one rollout may take."),
+    click.option(
+        "--limit",
+        type=float,
+        default=600.0,
+        show_default=True,
+        help="Seconds that one rollout may take; then it is undefined.",
+    ),
     click.option(
         "--policy",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),

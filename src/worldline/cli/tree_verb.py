@@ -29,14 +29,17 @@ Examples:
 def command(run: str, as_json: bool, store: Path | None) -> int:
     """Show the tree of a run over its store: its ancestors, its branches, and what each of them changed.
 
-    `shared` says how many bytes of what the runs asked stand in another one already.
+    `shared` says how many bytes of what the runs asked stand in another one already. In JSON a hundred generations
+    stand in one another; what is deeper stands in `deeper`, each run with its `parent`.
     """
     recording = recording_of(run, store)
     if isinstance(recording, PackedRecording):
         raise UsageError("a tree is read from a store; give the run's id or directory, not a bundle")
     tree = tree_of(recording)
     if as_json:
-        render.emit_json({"run": recording.run_id, "roots": tree.roots, "shared": tree.shared.to_json()})
+        roots, deeper = tree.nested()
+        said = {"run": recording.run_id, "roots": roots, "shared": tree.shared.to_json()}
+        render.emit_json({**said, "deeper": deeper} if deeper else said)
         return 0
     for root in tree.roots:
         if root.parent is not None:

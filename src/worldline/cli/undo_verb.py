@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -29,7 +30,7 @@ def command(rewind: str | None, dry_run: bool, force: bool, as_json: bool, store
 
     The workspace is again what it was before, but for what somebody changed since: that stays, and is named.
     """
-    journal = undo(default_store(store), rewind, dry_run=dry_run, force=force)
+    journal = undo(default_store(store), rewind, dry_run=dry_run, force=force, environment=os.environ)
     if as_json:
         render.emit_json(told(journal, dry_run=dry_run))
     else:

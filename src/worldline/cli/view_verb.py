@@ -8,6 +8,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ from worldline.cli import main, render
 from worldline.cli.options import json_option, store_of, store_option
 from worldline.errors import RecordingNotFound, UsageError
 from worldline.model.ids import short
+from worldline.store.bundle.cut import open_readable
 from worldline.store.bundle.packed import open_recording
 from worldline.store.catalog import default_store, entries, path_of, runs
 from worldline.store.layout import DEFAULT_STORE
@@ -97,7 +99,7 @@ def _runs_named(names: Sequence[str], live: bool, store: Path) -> list[Recording
     found = []
     for name in names:
         path = path_of(name, store)
-        found.append(open_recording(name if path is None else path))
+        found.append(open_readable(partial(open_recording, name if path is None else path), name))
     if live and not any(recording.live for recording in found):
         raise UsageError(f"{names[0]} is not being recorded now; leave --live out to look at what there is of it")
     return found

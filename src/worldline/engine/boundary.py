@@ -23,7 +23,7 @@ from worldline.engine.agent_state import Dumped
 from worldline.engine.asking import Asks
 from worldline.engine.content import Content
 from worldline.engine.crossing import Boundary, Call, Keyed, Live, RecordEnds, Served, inside, keyed
-from worldline.engine.facts import request_facts, response_facts
+from worldline.engine.facts import Told, request_facts, response_facts
 from worldline.engine.failure import describe, revive
 from worldline.engine.messages import SOURCE, Message
 from worldline.engine.order import ThreadTurn
@@ -70,7 +70,7 @@ class RecordBoundary:
         self.workspace: Workspace | None = None  # what is kept beside the rows, where that was asked for
         self.crossed: Counter[str] = Counter()  # how often what did: `decision`, or `action` and its name
         self._crossing = threading.Lock()
-        self._results = set(seen)  # tool results that some request has carried
+        self._told = Told(seen)  # tool results that some request has carried
 
     def begin(self, call: Call) -> LiveCall:
         """Write the started row (durable) and hand the call back to its caller."""
@@ -98,7 +98,7 @@ class RecordBoundary:
             data["arguments"] = Content(known.inputs, call.inputs.media_type, known.tier)
         elif call.kind == "decision":
             data["inputs"] = msgspec.json.decode(known.inputs)
-            data |= request_facts(call.name, known.body or b"", self._results)
+            data |= request_facts(call.name, known.body or b"", self._told, str(call.facts.get("path", "")))
         request = (identifier, known.body, known.tier) if known.body is not None else None
         decides = call.kind == "decision" and call.parent is None
         if self.workspace is not None and decides:
@@ -107,7 +107,7 @@ class RecordBoundary:
         if call.kind != "observation":
             self.recorder.append(call.kind, STARTED[call.kind], keys, data, call.lane, durable=True, request=request)
         answered = self.workspace.answered if self.workspace is not None and decides else None
-        return LiveCall(self.recorder, call, identifier, keys, known.tier, answered)
+        return LiveCall(self.recorder, call, identifier, keys, self._told, known.tier, answered)
 
     def count(self, call: Call) -> None:
         """Count a crossing, for those who hear of calls elsewhere and ask whether they crossed."""
@@ -155,12 +155,14 @@ class LiveCall(Live):
         call: Call,
         identifier: str,
         keys: Mapping[str, Any],
+        told: Told,
         tier: str = layout.ORDINARY,
         answered: Callable[[], None] | None = None,
     ) -> None:
         self.call = identifier
         self._tier = tier
         self._answered = answered
+        self._told = told
         self._recorder = recorder
         self._call = call
         self._keys = {"call": identifier, "mode": keys["mode"]}
@@ -190,7 +192,7 @@ class LiveCall(Live):
         fields: dict[str, Any] = _in_tier(data, self._tier)
         if self._body is not None:
             fields |= self._body.totals()
-            fields |= response_facts(self._call.name, fields, self._body.readable())
+            fields |= response_facts(self._call.name, fields, self._body.readable(), self._told)
             if not self._recorder.keep.keeps or self._tier == layout.RESTRICTED:
                 fields.pop("said_error", None)  # the provider's words may quote the request
         if result is not None:

@@ -22,6 +22,7 @@ from worldline.engine.cadence import Cadence
 from worldline.engine.content import Content
 from worldline.engine.lineage import LineageRecording
 from worldline.engine.recorder import Recorder
+from worldline.engine.substrates.apart import secret_notes
 from worldline.engine.substrates.files import Files
 from worldline.engine.substrates.substrate import Env, SnapRef
 from worldline.errors import Damaged, NotQuiescent, SeqMismatch
@@ -138,7 +139,7 @@ class Checkpoints:
                 if self.recorder.log.seq - 1 != seq:
                     continue
                 self.cadence.took(snapshot=(clock.monotonic_ns() - began) / 1e9)
-                if only_changed and self.last is not None and ref.digest == self.last.ref.digest is not None:
+                if only_changed and self.last is not None and _same(ref, self.last.ref):
                     return None
                 return self.publish(ref, half, state, step=step, by=by, parents=parents)
         raise NotQuiescent(
@@ -186,6 +187,11 @@ class Checkpoints:
         load = state.value if state is not None else _no_state
         self.last = Kept(msgspec.structs.replace(found, row=appended.seq), ref, load)
         return self.last
+
+
+def _same(ref: SnapRef, last: SnapRef) -> bool:
+    """Whether a workspace is as it was, and the same is left out of it for its secrets."""
+    return ref.digest == last.digest is not None and secret_notes(ref.notes) == secret_notes(last.notes)
 
 
 def env_state(ref: SnapRef) -> EnvState:

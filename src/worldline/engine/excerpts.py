@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from worldline.engine.codings import DECODERS
 from worldline.engine.exchanges import CONTENTS, Exchange
-from worldline.engine.stream import DECODERS, KEPT
+from worldline.engine.stream import KEPT
 from worldline.errors import Damaged
 from worldline.model import fields
 from worldline.model.dialects import ToolResult, read_request

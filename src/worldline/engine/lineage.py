@@ -7,7 +7,7 @@ is never copied: it is read where it was written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ from worldline.model.events import Event
 from worldline.model.ids import is_id, short
 from worldline.store import layout
 from worldline.store.bundle.packed import PackedRecording
-from worldline.store.recording import Recording
+from worldline.store.recording import Recording, fit
 from worldline.store.rows import RowReader
+from worldline.store.seek import SeekableLog
 
 BRANCH, EDIT, RESEED = "snapshot_ref/branch", "meta/edit", "meta/branch_reseed"
 _ENDS = frozenset({"decision/response", "observation/tool_result"})
@@ -105,7 +106,8 @@ def parent_of(recording: Recording) -> tuple[Recording, int] | None:
         raise LineageBroken(f"{what}, which is not in {recording.run_directory.parent}: bring that run back", **facts)
     try:
         parent = Recording(place)
-        header, row = parent.header, parent.event(seq)
+        header, found = parent.header, SeekableLog.of(parent.attempt).by_seq(seq)  # not held open: they may be many
+        row = fit(found.event) if found is not None and found.event.seq == seq else None
     except ReadError as error:
         raise LineageBroken(f"{what}, which cannot be read: {error}", **facts) from error
     said = header.data
@@ -129,17 +131,21 @@ class LineageRecording(Recording):
     before the branch's own rows. Raises `LineageBroken`, or what reading a recording raises.
     """
 
-    def __init__(self, recording: Recording, upto: int | None = None) -> None:
+    def __init__(self, recording: Recording, upto: int | None = None, older: Sequence[Segment] | None = None) -> None:
+        before = _older(recording) if older is None else older
         super().__init__(recording.attempt)
         self.own = recording
-        segments = [Segment(recording, upto, branch_of(recording))]
-        while (edge := parent_of(segments[0].recording)) is not None:
-            parent, seq = edge
-            segments.insert(0, Segment(parent, seq, branch_of(parent)))
-            if len(segments) > DEEPEST:
-                raise LineageBroken(f"{recording.path} has over {DEEPEST:,} ancestors", run=recording.run_id)
-        self.segments = segments
+        self.segments = [*before, Segment(recording, upto, branch_of(recording))]
         self._origins: list[tuple[int, int]] = []
+
+    def until(self, recording: Recording, upto: int) -> LineageRecording:
+        """The same up to and with row `upto` of one of its recordings. The edges were checked when it was opened."""
+        number = next(n for n, segment in enumerate(self.segments) if segment.recording is recording)
+        return LineageRecording(recording, upto, self.segments[:number])
+
+    def ancestors(self) -> Iterator[Recording]:
+        """The recordings that the last one continues, nearest first."""
+        return (segment.recording for segment in self.segments[-2::-1])
 
     @property
     def change(self) -> Change:
@@ -225,6 +231,16 @@ class LineageRecording(Recording):
         """The bytes of a content, from the recording that has it."""
         held = (s.recording for s in reversed(self.segments) if s.recording.stored_size(reference) is not None)
         yield from next(held, self.own).stream_blob(reference)
+
+
+def _older(recording: Recording) -> list[Segment]:
+    """The recordings that one continues, oldest first, every edge checked. Raises `LineageBroken`."""
+    found: list[Segment] = []
+    for parent, seq in ancestors(recording):
+        found.append(Segment(parent, seq, branch_of(parent)))
+        if len(found) >= DEEPEST:
+            raise LineageBroken(f"{recording.path} has over {DEEPEST:,} ancestors", run=recording.run_id)
+    return found[::-1]
 
 
 def _rows(segment: Segment) -> Iterator[Event]:

@@ -276,7 +276,7 @@ class Matcher:
             before.call,
             "$",
             f"{before.name} ({before.call}) finished before {exchange.name} ({exchange.call}) started",
-            f"{exchange.name} came first",
+            f"{exchange.name} ({exchange.call}) was asked for, and {before.call} was not",
             exchange.name,
         )
 

@@ -16,10 +16,11 @@ import msgspec
 
 from worldline.engine.cassette import Cassette
 from worldline.engine.content import Content
+from worldline.engine.eligibility import reasons_against
 from worldline.engine.exchanges import Exchange
-from worldline.engine.lineage import LineageRecording, genesis_of
-from worldline.engine.replay import reasons_against
+from worldline.engine.lineage import LineageRecording, attempts_in, branch_of, genesis_of
 from worldline.engine.steps import Step, steps
+from worldline.engine.tally import failed_response
 from worldline.errors import Damaged, Ineligible, UnknownStep, UsageError
 from worldline.model.dialects.change import Change, can_change, change_request, held_at_provider, user_prompt
 from worldline.store.bundle.packed import PackedRecording
@@ -139,7 +140,7 @@ def fork_point(recording: Recording, plan: Plan, watch: Callable[[int], None] = 
     row = parent.event(cut)
     if row is None:
         raise Damaged(f"{parent.path}: row {cut:,} cannot be read", file=str(parent.attempt), seq=cut)
-    prefix = LineageRecording(parent, cut)
+    prefix = whole.until(parent, cut)
     cassette = Cassette(whole)
     fork = ForkPoint(
         parent=parent,
@@ -158,25 +159,61 @@ def fork_point(recording: Recording, plan: Plan, watch: Callable[[int], None] = 
 def resume_point(
     recording: Recording, tools: str = "refuse", watch: Callable[[int], None] = lambda size: None
 ) -> ForkPoint:
-    """The end of a recording, from where it is resumed with nothing changed. Raises as `fork_point` does."""
+    """Where a recording is resumed, with nothing changed: its end, or the model calls that failed there.
+
+    Raises as `fork_point` does.
+    """
     whole = _eligible(recording, tools, watch)
-    parent, last = whole.segments[-1].recording, _last(whole.segments[-1].recording)
+    cassette = Cassette(whole)
+    seq = _last_failures(whole, cassette)
+    at_end = seq == len(whole.origins)
+    parent = whole.segments[-1].recording
+    last = _last(parent) if at_end else whole.origin(seq)[1] - 1
     row = parent.event(last)
     if row is None:
         raise Damaged(f"{parent.path}: row {last:,} cannot be read", file=str(parent.attempt), seq=last)
-    plan, at = Plan(at=f"seq:{last + 1}", tools=tools), "its end"
     return ForkPoint(
         parent=parent,
         seq=last,
         h=row.h,
-        step=len(steps(whole)),
-        at=at,
-        prefix=LineageRecording(parent, last),
-        first_call=_next_call(Cassette(whole), len(whole.origins)),
-        plan=plan,
+        step=sum(step.seq < seq for step in steps(whole)),
+        at="its end" if at_end else "the call that failed",
+        prefix=whole.until(parent, last),
+        first_call=_next_call(cassette, seq),
+        plan=Plan(at=f"seq:{last + 1}", tools=tools),
         change=whole.change,
         resumed=True,
     )
+
+
+def continuation(recording: Recording) -> Recording | None:
+    """The run that went on from a published one by `resume`, the newest of several; None where none did."""
+    newest = None
+    for member in attempts_in(recording.run_directory.parent):  # oldest first
+        said = member.header.data
+        if (said.get("parent") or {}).get("attempt") == recording.attempt_id and said["run"] != recording.run_id:
+            branch = branch_of(member)
+            newest = member if branch is not None and branch.resumed else newest
+    return newest
+
+
+def _last_failures(whole: LineageRecording, cassette: Cassette) -> int:
+    """The row, in the lineage's numbers, of the first of the model calls that failed a run at its end; else its end.
+
+    Served again they would fail it again. Behind them nothing but times and chances may stand: what an agent did about
+    a failure is part of the run.
+    """
+    seq, first = len(whole.origins), whole.begins()
+    if whole.own.summary.get("outcome") == "succeeded":
+        return seq
+    for exchange in reversed(cassette.exchanges):
+        if exchange.instant:
+            continue
+        failed = exchange.kind == "decision" and exchange.finished is not None and failed_response(exchange.data)
+        if not failed or exchange.started < first:
+            break
+        seq = exchange.started
+    return seq
 
 
 def _eligible(recording: Recording, tools: str, watch: Callable[[int], None]) -> LineageRecording:
@@ -191,7 +228,9 @@ def _eligible(recording: Recording, tools: str, watch: Callable[[int], None]) ->
     whole = LineageRecording(recording)
     for segment in reversed(whole.segments):
         is_own = segment.recording.attempt == recording.attempt
-        if reasons := reasons_against(segment.recording, tools, watch if is_own else lambda size: None):
+        if reasons := reasons_against(
+            segment.recording, tools, watch if is_own else lambda size: None, once=not is_own
+        ):
             if not is_own:
                 reasons = [f"of its ancestor {segment.recording.run_id}: {reason}" for reason in reasons]
             raise Ineligible(reasons[0], reasons=reasons)

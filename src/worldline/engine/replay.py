@@ -1,4 +1,4 @@
-"""Replay: is this record whole, may it be replayed, and does the agent do again what it did?
+"""Replay: does the agent do again what it did?
 
 Level 0 runs nothing: every request is rebuilt from the log and its `context_hash` compared. Level 1 re-drives the
 agent: its code runs, every crossing is served, and a call that the record does not have is refused, never sent out.
@@ -6,7 +6,7 @@ agent: its code runs, every crossing is served, and a call that the record does 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -16,29 +16,23 @@ from worldline.engine.agent_state import Dumped
 from worldline.engine.cassette import Answer, Cassette, rebuild
 from worldline.engine.changing import variants
 from worldline.engine.crossing import Call, keyed
-from worldline.engine.lineage import LineageRecording, ancestors
+from worldline.engine.eligibility import Folding, broken, reasons_against, reasons_before, withheld
+from worldline.engine.lineage import LineageRecording
 from worldline.engine.matcher import Divergence, Matcher
 from worldline.engine.messages import Message, messages
-from worldline.engine.recorder import described_platform, wrote
+from worldline.engine.recorder import described_platform
 from worldline.engine.spec import Restriction
-from worldline.errors import Damaged, Diverged, Ineligible, LineageBroken, VerifierIsWriter
-from worldline.model.events import Event
+from worldline.errors import Damaged, Diverged, Ineligible, LineageBroken
 from worldline.store import blobs, layout
-from worldline.store.bundle.packed import PackedRecording
-from worldline.store.forget.availability import expired, when
 from worldline.store.recording import Recording
 from worldline.store.secrets import shapes
 from worldline.store.secrets.vault import Vault
-from worldline.store.verify import Reading, publication, verify
 
 PROJECTION = "worldline/1"  # what is compared: keys of all crossings, their partial order, none left over
 NOTHING_TO_COMPARE = (
     "nothing crossed the recording, so there is nothing to compare; see that the agent uses the base URLs set for it"
 )
 _Watch = Callable[[int], None]
-DERIVED = (
-    "it is derived: with what was taken out it is the record of nothing that ran; give the recording it was made of"
-)
 
 
 class ReplayReport(msgspec.Struct, kw_only=True):
@@ -80,127 +74,6 @@ class ReplayReport(msgspec.Struct, kw_only=True):
         return out
 
 
-def reasons_against(
-    recording: Recording, tools: str = "refuse", watch: _Watch = lambda size: None, folding: Folding | None = None
-) -> list[str]:
-    """Why a recording cannot be re-driven, each with a way on; empty where it can.
-
-    `tools="run"` allows for tools that ran outside the recording: they will run again.
-    """
-    manifest = recording.manifest
-    if broken := _broken(recording, watch, folding):
-        return [broken]
-    reasons = [DERIVED] if manifest is not None and manifest.derived_from is not None else []
-    if withheld := _withheld(recording):
-        reasons.append(withheld)
-    coverage = manifest.coverage if manifest else {}
-    outside: Mapping[str, int] = coverage.get("tools", {}).get("outside", {})
-    if outside and tools != "run":
-        ran = ", ".join(f"{name} x{count}" for name, count in outside.items())
-        reasons.append(
-            f"tools ran outside the recording ({ran}) and would run again; wrap them with @worldline.tool and record "
-            "again; or start their server through the MCP proxy, `worldline mcp -- SERVER`, and record again; or let "
-            "them run again: --tools run; files are as they were in a fork of a workspace checkpoint"
-        )
-    if heard := coverage.get("decision", {}).get("outside", {}):
-        asked = ", ".join(f"{name} x{count}" for name, count in heard.items())
-        reasons.append(
-            f"models were asked outside the recording ({asked}): a callback heard it and cannot serve it; let their "
-            "client talk to the run's proxy, or wrap it with worldline.wrap, and record again"
-        )
-    reasons.extend(f"something crossed that was not recorded: {loss}" for loss in coverage.get("losses", []))
-    return reasons
-
-
-def _reasons_before(recording: Recording, tools: str) -> list[str]:
-    """Why what a branch continues cannot be served."""
-    try:
-        for ancestor, _ in ancestors(recording):
-            if reasons := reasons_against(ancestor, tools):
-                return [f"of its ancestor {ancestor.run_id}: {reason}" for reason in reasons]
-    except LineageBroken as broken:
-        return [str(broken)]
-    return []
-
-
-class Folding:
-    """A cassette that is filled while its recording is verified: what is served was read once, and is what verified."""
-
-    def __init__(self, recording: Recording) -> None:
-        self._cassette = Cassette(recording, filled=False)
-        self._failed: Damaged | None = None
-        self._folds = False
-
-    def reading(self, recording: Recording, watch: _Watch) -> Reading:
-        """The pass over the rows of a directory that fills the cassette."""
-        self._folds = True
-        return Reading(recording, watch, self._fold)
-
-    def _fold(self, event: Event) -> None:
-        if self._failed is None:
-            try:
-                self._cassette.fold(event)
-            except Damaged as error:  # of a recording that does not verify that is to be said, not this
-                self._failed = error
-
-    def cassette(self) -> Cassette:
-        """The cassette, once its recording has verified. Raises `Damaged` where it could not be filled."""
-        if self._failed is not None:
-            raise self._failed
-        return self._cassette if self._folds else Cassette(self._cassette.recording)
-
-
-def _broken(recording: Recording, watch: _Watch = lambda size: None, folding: Folding | None = None) -> str | None:
-    """What does not verify, with a way on; None where all does. What a crash leaves is no reason."""
-    packed = isinstance(recording, PackedRecording)  # is read in a pass of its own
-    reading = folding.reading(recording, watch) if folding is not None and not packed else None
-    verification = verify(recording, watch, reading=reading)
-    problems = [p for p in verification.problems if p.kind not in ("unsealed", "torn", "zeros")]
-    if not problems:
-        return None
-    first = problems[0]
-    return f"the record does not verify: {first.kind} at {first.where}: {first.detail}; `worldline verify` lists all"
-
-
-def require_attested(recording: Recording) -> None:
-    """What a replay must have before it verifies a recording: a sealed attempt, published by it, read by another.
-
-    Raises `VerifierIsWriter` in the process that wrote it, `Ineligible` with all reasons otherwise.
-    """
-    if wrote(recording.header.data.get("nonce")):
-        reason = (
-            f"this process wrote {recording.path}; its replay is verified by another one: `worldline replay --strict`"
-        )
-        raise VerifierIsWriter(reason, reasons=[reason])
-    if reasons := list(_unattested(recording)):
-        raise Ineligible(reasons[0], reasons=reasons)
-
-
-def _unattested(recording: Recording) -> Iterator[str]:
-    found = publication(recording)
-    if found.state == "packed":
-        yield "it is a bundle, which cannot show which attempt published; give the run's directory"
-    elif found.state == "derived":
-        yield DERIVED
-    elif found.state == "unsealed":
-        yield "it is not sealed; `worldline reconcile` seals what a dead writer left"
-    elif found.state == "withheld":
-        yield "it was sealed without publishing a result; only what was published is verified"
-    elif found.state == "failed":
-        yield f"its publication does not verify: {found.problems[0].where}: {found.problems[0].detail}"
-    elif not _published_it(recording):
-        yield "the published result is a copy: that this attempt published it cannot be seen; give the store it ran in"
-
-
-def _published_it(recording: Recording) -> bool:
-    """Whether the result that stands published is the attempt's own: its inode, or its name where links cannot be."""
-    manifest = recording.manifest
-    assert manifest is not None
-    if manifest.result["publish"] == layout.RENAME:
-        return recording.summary.get("attempt") == recording.attempt_id
-    return (recording.attempt / layout.RESULT).samefile(recording.run_directory / manifest.result["name"])
-
-
 def resolve_secrets(recording: Recording, environment: Mapping[str, str]) -> dict[str, str]:
     """A value for each secret label of the record: the environment's where it is set, else a placeholder.
 
@@ -220,8 +93,8 @@ def placeholder(label: str) -> str:
 
 def inspect(recording: Recording) -> ReplayReport:
     """Level 0: rebuild every context and compare its hash. A record that does not verify is refused, as it is at 1."""
-    if withheld := _withheld(recording):
-        return ReplayReport(verdict="ineligible", reasons=[withheld], level="L0")
+    if away := withheld(recording):
+        return ReplayReport(verdict="ineligible", reasons=[away], level="L0")
     contexts, unmet, lost = 0, None, []
     for call, body, met in rebuild(recording):
         contexts += 1
@@ -232,25 +105,13 @@ def inspect(recording: Recording) -> ReplayReport:
     damages = [f"damaged: {d.detail}" for d in recording.damages if d.kind not in ("torn", "zeros")]
     if damages or lost:
         return ReplayReport(verdict="ineligible", reasons=[*damages, *lost], level="L0", contexts=contexts)
-    if broken := _broken(recording):
-        return ReplayReport(verdict="ineligible", reasons=[broken], level="L0", contexts=contexts)
+    wrong, _ = broken(recording)
+    if wrong:
+        return ReplayReport(verdict="ineligible", reasons=[wrong], level="L0", contexts=contexts)
     if unmet is not None:
         return ReplayReport(verdict="diverged", divergence=unmet, level="L0", contexts=contexts)
     partial = recording.disposition != "complete"
     return ReplayReport(verdict="prefix-equivalent" if partial else "equivalent", level="L0", contexts=contexts)
-
-
-def _withheld(recording: Recording) -> str | None:
-    if recording.header.data.get("capture") == "refs":
-        return "it was recorded with --capture refs: contents are not in it; record with --capture full"
-    if gone := expired(recording):
-        contents = "1 of its contents" if len(gone) == 1 else f"{len(gone):,} of its contents"
-        return f"{contents} expired, since {when(gone[0].deadline)}: nothing can serve them any more; record again"
-    manifest = recording.manifest
-    tiers = {blob[3] for blob in manifest.blobs} if manifest is not None else set()
-    if layout.RESTRICTED in tiers and recording.tier_key is None:
-        return "its restricted contents and their key were left out (`pack --share`); replay the run it was packed from"
-    return None
 
 
 def differences_of_place(recording: Recording) -> list[str]:
@@ -258,6 +119,20 @@ def differences_of_place(recording: Recording) -> list[str]:
     before, here = recording.header.data.get("platform", {}), described_platform()
     differing = [key for key in here if before.get(key, here[key]) != here[key]]
     return [f"recorded on {key} {before[key]}, replayed on {here[key]}" for key in differing]
+
+
+def _continues(recording: Recording, tools: str) -> LineageRecording | None:
+    """The lineage of a recording that has one. Raises `Ineligible` where it is not whole."""
+    if recording.header.data.get("parent") is None:
+        return None
+    try:
+        lineage = LineageRecording(recording)
+        reasons = reasons_before(lineage.ancestors(), tools)
+    except LineageBroken as error:
+        reasons = [str(error)]
+    if reasons:
+        raise Ineligible(reasons[0], reasons=reasons)
+    return lineage
 
 
 def _continued(lineage: LineageRecording) -> Cassette:
@@ -284,11 +159,10 @@ class ReplayBoundary:
         with suppress(Damaged):  # whether its format can be read comes before anything that stands in it
             _ = recording.header
         folding = Folding(recording)
-        reasons = reasons_against(recording, tools, watch, folding) or _reasons_before(recording, tools)
-        if reasons:
+        if reasons := reasons_against(recording, tools, watch, folding):
             raise Ineligible(reasons[0], reasons=reasons)
         self.recording = recording
-        self._lineage = LineageRecording(recording) if recording.header.data.get("parent") is not None else None
+        self._lineage = _continues(recording, tools)
         self._changes = self._lineage.changes if self._lineage is not None else []
         self._forks = self._lineage.forks() if self._lineage is not None else None
         held = recording.header.data.get("secrets", {})

@@ -17,7 +17,9 @@ import msgspec
 from worldline.engine.checkpoints import Kept, checkpoints_of
 from worldline.engine.recorder import Recorder
 from worldline.engine.spec import WorkspaceSpec
+from worldline.engine.substrates.apart import Note, secret_notes
 from worldline.engine.substrates.choose import substrate_of
+from worldline.engine.substrates.files import Files, FilesEnv
 from worldline.engine.substrates.materialise import remove
 from worldline.engine.substrates.substrate import Policy
 from worldline.engine.workspace import Workspace
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from worldline.engine.plan import ForkPoint
 
 DERIVED = ("__pycache__", "*.pyc")  # what programs make anew with times in it: not compared
-PLACES = ".workspaces"  # of a store: the folders of branches, by their runs
 
 
 class Restoring(msgspec.Struct, frozen=True):
@@ -45,6 +46,17 @@ class Restoring(msgspec.Struct, frozen=True):
     step: int
     ran: bool
     restores: bool = False
+
+    @property
+    def begins(self) -> Kept:
+        """The checkpoint of which the branch's folder is made."""
+        return self.arrives if self.restores else self.first
+
+    @property
+    def left_out(self) -> tuple[Note, ...]:
+        """What is not in the branch's folder because it holds a secret: there is none but the user's own."""
+        served = self.arrives.ref.notes if not self.ran else ()
+        return secret_notes((*self.begins.ref.notes, *served))
 
     @property
     def exact(self) -> bool:
@@ -79,9 +91,14 @@ class BranchWorkspace(Workspace):
         self.how = how
         self._store = point.parent.run_directory.parent
         self._substrate = substrate_of(how.first.ref.substrate, self._store)
-        begins = how.arrives if how.restores else how.first
+        self._secrets = recorder.vault
+        for files in (self._substrate, getattr(self._substrate, "files", None)):
+            if isinstance(files, Files):
+                files.secrets = recorder.vault
         layout.make_private(place.parent)
-        (env,) = self._substrate.fork(begins.ref, 1, branch_seed=seed, identity=recorder.run, into=[place])
+        (env,) = self._substrate.fork(how.begins.ref, 1, branch_seed=seed, identity=recorder.run, into=[place])
+        if isinstance(env, FilesEnv):
+            env.keep_apart(how.left_out)
         self._seed = seed
         parents = [how.arrives.checkpoint_id]
         super().__init__(recorder, env, first_step=point.step, parents=parents, every=how.spec.every)
@@ -101,9 +118,11 @@ class BranchWorkspace(Workspace):
         return drawn
 
     def _compare(self) -> None:
-        looked = self._substrate.open(self.env.root, Policy(store=self._store, exclude=self.how.spec.exclude))
+        apart = secret_notes((*self.how.first.ref.notes, *self.how.arrives.ref.notes))
+        policy = Policy(store=self._store, exclude=self.how.spec.exclude, secrets=self._secrets, apart=apart)
+        looked = self._substrate.open(self.env.root, policy)
         found = self._substrate.diff(self.how.arrives.ref, looked.snapshot(self.how.arrives.ref.seq))
-        differs = [change for change in found if not _derived(os.fsdecode(change.path))]
+        differs = [change for change in found if not is_derived(os.fsdecode(change.path))]
         if not differs:
             return
         paths = [os.fsdecode(change.path) for change in differs]
@@ -120,8 +139,16 @@ class BranchWorkspace(Workspace):
         self.env.close()
         remove(root)
 
+    def let_go(self) -> None:
+        """Nobody looks at its files any more: where it can be, the next branch is made of its folder."""
+        if isinstance(self.env, FilesEnv):
+            self.env.give_back()
+        else:
+            self.discard()
 
-def _derived(path: str) -> bool:
+
+def is_derived(path: str) -> bool:
+    """Whether programs make it anew with times in it."""
     return any(fnmatch.fnmatch(part, glob) for part in Path(path).parts for glob in DERIVED)
 
 
@@ -135,4 +162,4 @@ def _said(entry: Any) -> str:
 
 def place_of(store: Path, run: str) -> Path:
     """Where the folder of a branch stands that is given no other place."""
-    return store / PLACES / run
+    return store / layout.WORKSPACES / run

@@ -8,7 +8,7 @@ What a crash leaves in the middle is taken back by the same undo.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from worldline.engine.checkpoints import Kept, checkpoints_of
 from worldline.engine.lineage import opened
 from worldline.engine.ownership import Interval, Left, Plan, Undoing, plan, shown
 from worldline.engine.spec import WorkspaceSpec
+from worldline.engine.substrates.apart import SECRET, Note, secret_notes
 from worldline.engine.substrates.choose import substrate_of
 from worldline.engine.substrates.files import Files
 from worldline.engine.substrates.holders import holders
@@ -31,8 +32,10 @@ from worldline.model.ids import is_id
 from worldline.model.tree import Change, Entry, Folder, Text, bytes_of, text_of
 from worldline.store import layout
 from worldline.store.recording import Recording
+from worldline.store.secrets.vault import MIN_LENGTH, Vault
 
 FORMAT = "worldline-rewind/1"
+HELD = "it held the secret {label}, so what it was is in no snapshot"
 
 
 class Back(msgspec.Struct, frozen=True):
@@ -47,7 +50,10 @@ class Back(msgspec.Struct, frozen=True):
 
 
 class Journal(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rewind does. `before` is the workspace as it was, `kept` what stays as it is."""
+    """What a rewind does. `before` is the workspace as it was, `kept` what stays as it is.
+
+    `labels` are those of the run's secrets: what holds one is in no snapshot, and stays.
+    """
 
     format: str = FORMAT
     id: str
@@ -56,6 +62,7 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True):
     workspace: str
     before: SnapRef
     exclude: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     changes: tuple[Back, ...] = ()
     kept: tuple[Left, ...] = ()
     undoes: str | None = None
@@ -66,9 +73,14 @@ class Rewind:
 
     `workspace` is where it stands now, if not where it was recorded. Raises `Ineligible` where the run kept none or is
     still going on, `UnknownStep` where no checkpoint was taken at the step, `StaleBase` or `Corrupt` where one is gone.
+
+    The values of the run's secrets are in `environment`, under their labels; `unknown` are the labels without one. What
+    held a secret when the run was recorded is left alone without them, too.
     """
 
-    def __init__(self, recording: Recording, to: str, workspace: Path | None = None) -> None:
+    def __init__(
+        self, recording: Recording, to: str, workspace: Path | None = None, environment: Mapping[str, str] | None = None
+    ) -> None:
         if recording.live:
             raise _refused(f"{recording.path} is still being recorded: its agent would go on in what is taken back")
         said = (recording.header.data.get("environment") or {}).get("workspace")
@@ -86,13 +98,18 @@ class Rewind:
         self._files = Files(self.store)
         self._substrate = substrate_of("git" if kept[-1].ref.substrate == "git" else "files", self.store)
         self._documents: dict[str, bytes] = {}
+        self._labels = tuple(recording.header.data.get("secrets", {}).get("labels", ()))
+        self._secrets = _vault(self._labels, environment or {})
+        self.unknown = sorted(set(self._labels) - set(self._secrets.labels))
+        self._apart = secret_notes(note for each in kept for note in each.ref.notes)
         before = self._looked()
         self.before = before
         self.plan = self._planned(kept, _target(kept, to), before)
 
     def _looked(self) -> SnapRef:
         """The workspace as it is, kept."""
-        env = self._substrate.open(self.workspace, Policy(store=self.store, exclude=self._exclude))
+        policy = Policy(store=self.store, exclude=self._exclude, secrets=self._secrets, apart=self._apart)
+        env = self._substrate.open(self.workspace, policy)
         try:
             ref = env.snapshot(0)
         finally:
@@ -109,7 +126,8 @@ class Rewind:
             step = max(0, (later.step or 0) - 1)
             changes = tree.diff(self._read, trees[number - 1], trees[number])
             intervals.append(Interval(step, later.by is None, changes))
-        return plan(intervals, lambda path: tree.at_path(self._read, now, path), _inside(self._read, now))
+        apart = secret_notes((*self._apart, *before.notes))
+        return _planned(intervals, apart, self._read, now)
 
     def _tree(self, ref: SnapRef) -> tree.Tree:
         substrate_of(ref.substrate, self.store).export(ref)  # type: ignore[attr-defined]
@@ -129,6 +147,7 @@ class Rewind:
             workspace=os.fspath(self.workspace),
             before=self.before,
             exclude=self._exclude,
+            labels=self._labels,
             changes=tuple(_back(each) for each in self.plan.undoing),
             kept=tuple(self.plan.left),
         )
@@ -159,8 +178,17 @@ def carry_out(files: Files, journal: Journal, *, force: bool = False) -> None:
     layout.write_durable(folder / f"{journal.id}.done", b"")
 
 
-def undo(store: Path, rewind: str | None = None, *, dry_run: bool = False, force: bool = False) -> Journal:
+def undo(
+    store: Path,
+    rewind: str | None = None,
+    *,
+    dry_run: bool = False,
+    force: bool = False,
+    environment: Mapping[str, str] | None = None,
+) -> Journal:
     """Take a rewind back (the last one that was not taken back yet). What somebody changed since stays.
+
+    `environment` has the values of the run's secrets, as for `Rewind`.
 
     Raises `UsageError` where there is none, and what `carry_out` raises.
     """
@@ -169,16 +197,15 @@ def undo(store: Path, rewind: str | None = None, *, dry_run: bool = False, force
     workspace = Path(taken_back.workspace)
     if not workspace.is_dir():
         raise UsageError(f"no folder {workspace}, which {taken_back.id} was about", path=str(workspace))
-    env = files.open(workspace, Policy(store=store, exclude=taken_back.exclude))
+    secrets, apart = _vault(taken_back.labels, environment or {}), secret_notes(taken_back.before.notes)
+    env = files.open(workspace, Policy(store=store, exclude=taken_back.exclude, secrets=secrets, apart=apart))
     try:
         before = env.snapshot(0)
     finally:
         env.close()
     now = Materialiser(files.snapshots).read_tree(files.tree_of(before))
     done = [Change(bytes_of(b.path), b.old, b.new, new_links=tuple(map(bytes_of, b.links))) for b in taken_back.changes]
-    read = files.snapshots.read
-
-    found = plan([Interval(0, True, done)], lambda path: tree.at_path(read, now, path), _inside(read, now))
+    found = _planned([Interval(0, True, done)], secret_notes(before.notes), files.snapshots.read, now)
     journal = Journal(
         id=clock.new_id("rwd"),
         run=taken_back.run,
@@ -186,6 +213,7 @@ def undo(store: Path, rewind: str | None = None, *, dry_run: bool = False, force
         workspace=taken_back.workspace,
         before=before,
         exclude=taken_back.exclude,
+        labels=taken_back.labels,
         changes=tuple(_back(each) for each in found.undoing),
         kept=tuple(found.left),
         undoes=taken_back.id,
@@ -195,6 +223,27 @@ def undo(store: Path, rewind: str | None = None, *, dry_run: bool = False, force
         layout.write_durable(files.snapshots.place / "rewinds" / f"{taken_back.id}.undone", b"")
         files.unpin(taken_back.before)
     return journal
+
+
+def _vault(labels: Sequence[str], environment: Mapping[str, str]) -> Vault:
+    """The secrets of a run whose values are at hand."""
+    values = {label: environment.get(label, "") for label in labels}
+    return Vault({label: value for label, value in values.items() if len(value.encode()) >= MIN_LENGTH})
+
+
+def _planned(
+    intervals: Sequence[Interval], apart: Sequence[Note], read: Callable[[str], bytes], now: tree.Tree
+) -> Plan:
+    """What goes back. What held a secret at any time was not kept then, so it stays as it is."""
+    paths = {note["path"]: note[SECRET] for note in apart}
+    changed = {change.path for each in intervals if each.agents for change in each.changes}
+    left = [Left(text_of(path), HELD.format(label=paths[shown(path)])) for path in changed if shown(path) in paths]
+    kept = [
+        msgspec.structs.replace(each, changes=[change for change in each.changes if shown(change.path) not in paths])
+        for each in intervals
+    ]
+    found = plan(kept, lambda path: tree.at_path(read, now, path), _inside(read, now))
+    return Plan(found.undoing, sorted([*found.left, *left], key=lambda each: bytes_of(each.path)))
 
 
 def _inside(read: Callable[[str], bytes], now: tree.Tree) -> Callable[[bytes], list[bytes]]:

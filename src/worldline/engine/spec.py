@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fnmatch
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -91,6 +90,8 @@ class RecordingSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 def read_spec(path: Path) -> RecordingSpec:
     """The recording spec of a TOML file; retention may be written as an age (`"30d"`). Raises `UsageError`."""
+    import tomllib  # only the few who write one need it
+
     try:
         said = tomllib.loads(path.read_text("utf-8"))
         retention = said.get("retention", {})

@@ -238,11 +238,17 @@ class _Fold:
         fresh = exchange.start_data.get("results", ())
         if not any(self._open_calls.asked_as(identifier) for identifier in fresh):
             return
-        for result in self._read.results(exchange.name, row.data.get("body")):
-            found = self._open_calls.asked_as(result.id)
-            if found is not None:
-                found.ran, (found.result, found.size) = "outside", self._read.cut(result.content)
-                self._open_calls.close(found)
+        carried = list(self._read.results(exchange.name, row.data.get("body")))
+        told = {result.id: result for result in carried}  # of several under one id the last is the new one
+        for identifier in reversed(fresh):
+            call = self._open_calls.asked_as(identifier)
+            result = told.get(identifier) if call is not None else None
+            if call is not None and result is None:  # its client dropped the call's id, or made one up
+                result = next((each for each in reversed(carried) if each.name and each.name == call.name), None)
+            if call is not None and result is not None:
+                carried.remove(result)
+                call.ran, (call.result, call.size) = "outside", self._read.cut(result.content)
+                self._open_calls.close(call)
 
     def _answer(self, step: Step, exchange: Exchange) -> None:
         data = exchange.data

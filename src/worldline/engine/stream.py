@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from worldline.engine import clock
 from worldline.engine.assembled import Assembled, Piece, without_spelled
+from worldline.engine.codings import DECODERS
 from worldline.engine.recorder import Recorder
 from worldline.store import layout
 
@@ -224,35 +225,6 @@ class BodyRecorder:
     def readable(self) -> bytes:
         """The body as recorded and decoded, for those who read it whole; of a long one its first 8 MiB."""
         return self._decoded if self._decoded is not None else b"".join(self._kept)
-
-
-def _gunzip(data: bytes) -> bytes:
-    """All members of a gzip body (or zlib's format), as far as they came."""
-    plain = b""
-    while data:
-        member = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
-        plain += _bounded(member, data, INFLATED - len(plain))
-        data = member.unused_data
-    return plain
-
-
-def _bounded(member: Any, data: bytes, room: int) -> bytes:
-    plain: bytes = member.decompress(data, room + 1)
-    if len(plain) > room:
-        raise zlib.error(f"it inflates to more than {INFLATED:,} bytes")
-    return plain
-
-
-def _inflate(data: bytes) -> bytes:
-    """`deflate` on the wire is zlib's format or, from some servers, the raw one."""
-    try:
-        return _gunzip(data)
-    except zlib.error:
-        return _bounded(zlib.decompressobj(wbits=-zlib.MAX_WBITS), data, INFLATED)
-
-
-INFLATED = 256 << 20  # bytes that a compressed body may become when it is looked into
-DECODERS: dict[str, Callable[[bytes], bytes]] = {"gzip": _gunzip, "x-gzip": _gunzip, "deflate": _inflate}
 
 
 def _cut(data: bytearray, limit: int) -> int:

@@ -2,7 +2,8 @@
 
 Coverage says what a replay can rest on: how many tool calls of the model ran inside the recording and how many ran
 outside it: their results came back in the next request, but no crossing of ours served them, or a framework's callback
-heard them run and could do no more. It can hear of models, too, that no seam of ours heard.
+heard them run and could do no more. It can hear of models, too, that no seam of ours heard, and knows the answers that
+no dialect could read.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from worldline.engine.unread import Unread
 from worldline.model.effects import Effect
 
 CHECKPOINT = ("checkpoint_id", "parent_checkpoint_ids", "branch_id", "snapshot_id", "created_from_step")
@@ -77,8 +79,10 @@ class Tally:
         self.unrecordable: Counter[str] = Counter()
         self.recorded: Counter[str] = Counter()
         self.heard: dict[str, Counter[str]] = {"decision": Counter(), "tools": Counter()}  # and not more than that
-        self._asked: dict[str, str] = {}  # tool call id -> tool name
-        self._answered: set[str] = set()
+        self.unread = Unread()
+        self._asked: Counter[str] = Counter()  # tool call ids; where the wire has none, one stands for many calls
+        self._names: dict[str, str] = {}  # tool call id -> tool name
+        self._answered: Counter[str] = Counter()
         self._nested: set[str] = set()
         self.side_effect_cursor: int | None = None  # the row of the last call that began with effects
 
@@ -112,7 +116,8 @@ class Tally:
                 self.losses.append(str(data.get("what")))
 
     def _request(self, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-        self._answered.update(data.get("results", ()))
+        self._answered.update(set(data.get("results", ())))
+        self.unread.asked(keys, data)
         if keys.get("parent_id"):
             self._nested.add(str(keys["call"]))
             return
@@ -121,15 +126,21 @@ class Tally:
 
     def _response(self, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         self.counter.response(str(keys.get("call")), failed_response(data))
+        self.unread.answered(keys, data)
         for side in ("input", "output"):
             count = data.get(f"gen_ai.usage.{side}_tokens")
             self.tokens[side] += count if isinstance(count, int) else 0
         if str(keys.get("call")) not in self._nested:
-            self._asked.update({use["id"]: use["name"] for use in data.get("tool_uses", ())})
+            uses = {use["id"]: use["name"] for use in data.get("tool_uses", ())}
+            self._asked.update(uses.keys())
+            self._names.update(uses)
 
     def outside(self) -> dict[str, int]:
         """Tool calls that nothing of ours ran: {name: count}; their results came back, or they were heard to run."""
-        ran = Counter(name for call, name in self._asked.items() if call in self._answered)
+        ran = Counter[str]()
+        for call, times in self._asked.items():
+            if answered := min(times, self._answered[call]):
+                ran[self._names[call]] += answered
         outside = (ran - self.recorded) | self.heard["tools"]
         return dict(sorted(outside.items()))
 
@@ -144,6 +155,7 @@ class Tally:
                 "recorded": self.decisions,
                 "capture": capture,
                 **({"outside": dict(sorted(heard.items()))} if (heard := self.heard["decision"]) else {}),
+                **({"unread": counts} if (counts := self.unread.counts()) else {}),
             },
             "tools": {
                 "recorded": dict(sorted(self.recorded.items())),

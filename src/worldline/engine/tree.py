@@ -17,6 +17,8 @@ from worldline.errors import ReadError
 from worldline.model.chain import ROOT, cut, follow
 from worldline.store.recording import Recording
 
+NESTED = 100  # generations
+
 
 class Node(msgspec.Struct, kw_only=True):
     """One attempt of the tree. Counts are of its own model calls and tool calls; `at` says where it left its parent.
@@ -71,6 +73,18 @@ class Tree(msgspec.Struct, frozen=True):
 
     roots: list[Node]
     shared: Shared
+
+    def nested(self) -> tuple[list[Node], list[Node]]:
+        """The roots with so many generations in them as readers of JSON take, and all that is deeper in one list."""
+        roots: list[Node] = []
+        deeper: list[Node] = []
+        work = [(root, 0, roots) for root in reversed(self.roots)]
+        while work:
+            node, depth, into = work.pop()
+            alone = msgspec.structs.replace(node, children=[])
+            (into if depth < NESTED else deeper).append(alone)
+            work += [(child, depth + 1, alone.children) for child in reversed(node.children)]
+        return roots, deeper
 
 
 def tree_of(recording: Recording) -> Tree:

@@ -14,9 +14,10 @@ from typing import Any
 
 from worldline.engine.agent_state import Dumped
 from worldline.engine.cadence import Cadence
-from worldline.engine.checkpoints import Checkpoints
+from worldline.engine.checkpoints import Checkpoints, Kept
 from worldline.engine.recorder import Recorder
 from worldline.engine.spec import WorkspaceSpec
+from worldline.engine.substrates.apart import SECRET, secret_notes
 from worldline.engine.substrates.choose import open_workspace
 from worldline.engine.substrates.substrate import Degraded, Env, Policy
 from worldline.errors import SubstrateError
@@ -44,6 +45,7 @@ class Workspace:
         self.env = env
         self.degraded = "; ".join(map(str, degraded)) or None
         self.missed: list[str] = []  # why checkpoints could not be taken
+        self.left_out: dict[str, str] = {}  # what holds a secret and was not kept: paths with the secret's label
         self._recorder = recorder
         self._checkpoints = Checkpoints(recorder, env, parents=parents, cadence=Cadence(every=every))
         self._first = first_step
@@ -55,10 +57,10 @@ class Workspace:
 
         Raises `Unavailable`, `UsageError`, and what keeping it raises.
         """
-        policy = Policy(store=recorder.spec.store, exclude=spec.exclude)
+        policy = Policy(store=recorder.spec.store, exclude=spec.exclude, secrets=recorder.vault)
         choice = open_workspace(Path(spec.path), policy, spec.substrate)
         workspace = cls(recorder, choice.env, choice.degraded, every=spec.every)
-        workspace._checkpoints.take(0, force=True)
+        workspace._note(workspace._checkpoints.take(0, force=True))
         return workspace
 
     def step_begins(self, lane: str, key: str | None = None, state: Dumped | None = None) -> None:
@@ -87,6 +89,10 @@ class Workspace:
 
     def _take(self, **how: Any) -> None:
         try:
-            self._checkpoints.take(self._step, **how)
+            self._note(self._checkpoints.take(self._step, **how))
         except SubstrateError as error:
             self.missed.append(str(error))
+
+    def _note(self, kept: Kept | None) -> None:
+        for note in secret_notes(kept.ref.notes) if kept is not None else ():
+            self.left_out[note["path"]] = note[SECRET]

@@ -153,8 +153,9 @@ def _is_coverage(coverage: dict[str, Any]) -> bool:
     known = [coverage.get(channel, {}) for channel in ("decision", "tools", "samples")]
     if not all(isinstance(channel, dict) for channel in known):
         return False
+    models = [known[0].get(kind, {}) for kind in ("outside", "unread")]
     tools = [known[1].get(kind, {}) for kind in ("recorded", "outside", "unrecordable")]
-    return all(map(is_counts, [*tools, known[0].get("outside", {})])) and is_texts(coverage.get("losses", []))
+    return all(map(is_counts, [*models, *tools])) and is_texts(coverage.get("losses", []))
 
 
 def _ascends(table: list[list[Any]]) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
 from worldline.engine import boundary as doors
 from worldline.engine import clock
@@ -33,10 +33,12 @@ from worldline.seams.environment import WORLDLINE_URL, provider_keys
 from worldline.seams.lanes import in_lane
 from worldline.seams.lanes import lane as lane_here
 from worldline.seams.permission import Answer, Question
-from worldline.seams.session import RecordingSession
 from worldline.seams.taken import is_tool_taken
 from worldline.store.catalog import default_store
 from worldline.store.secrets.vault import MIN_LENGTH
+
+if TYPE_CHECKING:
+    from worldline.seams.session import RecordingSession
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -109,6 +111,8 @@ class record:
             self._check_secrets(joined)
             return joined
         self._owner = os.getpid()
+        from worldline.seams.session import RecordingSession  # a program that joins a run needs no proxy of its own
+
         self._session = RecordingSession(self._spec, os.environ)
         self._run = ActiveRun(
             self._session.boundary,

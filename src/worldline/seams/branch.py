@@ -19,9 +19,10 @@ from worldline.engine.replay import placeholder, resolve_secrets
 from worldline.engine.restored import BranchWorkspace, place_of, restoring
 from worldline.engine.spec import RecordingSpec, Spec
 from worldline.engine.steering import Steering
+from worldline.engine.substrates.apart import SECRET
 from worldline.errors import NotReproducible
 from worldline.seams import within
-from worldline.seams.environment import PROVIDERS, provider_keys
+from worldline.seams.environment import absent_keys, provider_keys
 from worldline.seams.session import RecordingSession
 from worldline.store.recording import Recording
 from worldline.store.secrets import shapes
@@ -94,7 +95,7 @@ class BranchSession:
     ) -> None:
         self.point = point
         known = {**resolve_secrets(point.parent, environment), **(secrets or {})}
-        missing = {p.key: placeholder(p.key) for p in PROVIDERS.values() if not environment.get(p.key)}
+        missing = {key: placeholder(key) for key in absent_keys(environment, known)}
         surroundings = {**missing, **environment, **known}
         spec = _spec(point, {**provider_keys(environment, MIN_LENGTH), **known}, agent)
         seed = None
@@ -133,14 +134,15 @@ class BranchSession:
         """
         if self.workspace is None:
             return list(command), None
-        root, spec = self.workspace.env.root, self.workspace.how.spec
-        start = within.placed(root, spec, command)
+        root, spec, left_out = self.workspace.env.root, self.workspace.how.spec, self.workspace.how.left_out
+        start = within.placed(root, spec, command, [note["path"] for note in left_out])
         files = [word for word in command if Path(word).is_file() and Path(word).absolute().is_relative_to(spec.path)]
         if start.masked is not None:
             self.notes.append(f"the agent sees its workspace at {root}, not at {spec.path}: {start.masked}")
             self.boundary.sees(str(root), spec.path)
         elif files:
             self.notes.append(f"{files[0]} stands in the workspace: the one of the checkpoint is run")
+        self.notes += [_unkept(note, Path(spec.path), start.masked is None) for note in left_out]
         return start.words, start.folder
 
     def _discard(self) -> None:
@@ -200,6 +202,16 @@ class BranchSession:
             workspace=None if self.workspace is None or path is None else str(self.workspace.env.root),
             **more,
         )
+
+
+def _unkept(note: Mapping[str, str], original: Path, placed: bool) -> str:
+    """What a branch sees of a file that was not kept because a secret stands in it."""
+    path, why = note["path"], f"it holds the secret {note[SECRET]} and was not kept"
+    if not placed:
+        return f"the branch is without {path}: {why}"
+    if not (original / path).exists():
+        return f"the branch is without {path}: {why}, and it is gone from {original}"
+    return f"{path} is the one of {original} as it is now, read-only: {why}"
 
 
 def _spec(point: ForkPoint, secrets: dict[str, str], agent: Mapping[str, Any] | None) -> Spec:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +18,10 @@ from worldline.model.values import readable
 
 
 class Provider(NamedTuple):
-    """A provider: its own base URL, and the variables that SDKs read theirs from. `suffix` is part of the base."""
+    """A provider: its own base URL, the variables that SDKs read theirs from, and the one with the key.
+
+    One whose customers have a base URL each has none of its own.
+    """
 
     base: str
     variables: tuple[str, ...]
@@ -36,7 +39,14 @@ PROVIDERS: dict[str, Provider] = {
     "openrouter": Provider(
         "https://openrouter.ai/api/v1", ("OPENROUTER_BASE_URL", "OPENROUTER_API_BASE"), "OPENROUTER_API_KEY"
     ),
+    "azure": Provider("", ("AZURE_OPENAI_ENDPOINT",), "AZURE_OPENAI_API_KEY"),
+    "cerebras": Provider("https://api.cerebras.ai", ("CEREBRAS_BASE_URL",), "CEREBRAS_API_KEY"),
+    "groq": Provider("https://api.groq.com", ("GROQ_BASE_URL",), "GROQ_API_KEY"),
+    "mistral": Provider("https://api.mistral.ai/v1", ("MISTRAL_API_BASE",), "MISTRAL_API_KEY"),
+    "together": Provider("https://api.together.xyz/v1", ("TOGETHER_BASE_URL",), "TOGETHER_API_KEY"),
+    "xai": Provider("https://api.x.ai/v1", ("XAI_API_BASE",), "XAI_API_KEY"),
 }
+NOWHERE = "https://nowhere.invalid"  # the base in a replay of a provider that has none: it is never asked
 RECORDED_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONHASHSEED", "NODE_ENV", "TERM")
 WORLDLINE_URL = "WORLDLINE_URL"
 LOOPBACK = "127.0.0.1,localhost"
@@ -44,10 +54,11 @@ LOOPBACK = "127.0.0.1,localhost"
 
 def upstreams(environment: Mapping[str, str]) -> dict[str, str]:
     """The base URL behind each provider: the environment's where it names one, else the provider's own."""
-    return {
+    named = {
         name: next((environment[v] for v in provider.variables if environment.get(v)), provider.base)
         for name, provider in PROVIDERS.items()
     }
+    return {name: base for name, base in named.items() if base}
 
 
 def child_environment(
@@ -55,12 +66,31 @@ def child_environment(
 ) -> dict[str, str]:
     """The environment for a child whose model calls go through the proxy. `secrets` adds placeholders for a replay."""
     child = {**environment, **(secrets or {}), WORLDLINE_URL: url}
-    for name, provider in PROVIDERS.items():
-        child |= dict.fromkeys(provider.variables, base_url(name))
+    for name in upstreams(environment):
+        child |= dict.fromkeys(PROVIDERS[name].variables, base_url(name))
     for variable in ("NO_PROXY", "no_proxy"):
         others = environment.get(variable)
         child[variable] = f"{others},{LOOPBACK}" if others else LOOPBACK
     return child
+
+
+def no_way_out(port: int) -> dict[str, str]:
+    """Variables by which HTTP clients send what is for any address but this machine's own to a port here."""
+    proxy = f"http://{LOOPBACK.partition(',')[0]}:{port}"
+    names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+    return {
+        **{name: proxy for upper in names for name in (upper, upper.lower())},
+        **dict.fromkeys(("NO_PROXY", "no_proxy"), LOOPBACK),
+    }
+
+
+def absent_keys(environment: Mapping[str, str], held: Collection[str]) -> list[str]:
+    """Variables of keys that an agent which is driven again may look for, and that are not here.
+
+    Where the record `held` one of them back there are no others: an agent may choose its provider by the keys it finds.
+    """
+    keys = [provider.key for provider in PROVIDERS.values()]
+    return [] if any(key in held for key in keys) else [key for key in keys if not environment.get(key)]
 
 
 def provider_keys(environment: Mapping[str, str], minimum: int) -> dict[str, str]:
@@ -76,6 +106,18 @@ def recorded_environment(environment: Mapping[str, str], markers: Callable[[str]
         if name not in kept and (found := markers(value)):
             kept[readable(name)] = found
     return {"variables": kept}
+
+
+def differences_of_environment(recorded: Mapping[str, Any], environment: Mapping[str, str]) -> list[str]:
+    """Where variables that change what programs do differ from those that a header keeps."""
+    before = recorded.get("variables") or {}
+    found = []
+    for name in RECORDED_VARIABLES:
+        then, now = before.get(name), environment.get(name)
+        if name != "TERM" and then != (None if now is None else readable(now)):
+            words = ["unset" if value is None else repr(value) for value in (then, now)]
+            found.append(f"{name} was {words[0]} when it was recorded, here it is {words[1]}")
+    return found
 
 
 def described_agent(command: Sequence[str]) -> dict[str, Any]:

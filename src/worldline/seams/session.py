@@ -1,6 +1,7 @@
 """A run that is open: recorder or replayer, proxy and door together, for a command or for this process.
 
-`RecordingSession` records; `ReplaySession` serves a recording. Both give the environment for child processes.
+`RecordingSession` records; `ReplaySession` serves a recording. Both give the environment for child processes. What one
+of them alone needs is loaded where it is used: every recorded command waits for this file.
 """
 
 from __future__ import annotations
@@ -9,20 +10,30 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from worldline.engine import clock
 from worldline.engine.boundary import RecordBoundary
-from worldline.engine.fork import ForkBoundary
 from worldline.engine.recorder import Recorder
-from worldline.engine.replay import ReplayBoundary, ReplayReport, placeholder, resolve_secrets
 from worldline.engine.spec import Spec
-from worldline.engine.workspace import Workspace
 from worldline.seams.door import Door
-from worldline.seams.environment import PROVIDERS, child_environment, recorded_environment, upstreams
+from worldline.seams.environment import (
+    NOWHERE,
+    PROVIDERS,
+    absent_keys,
+    child_environment,
+    differences_of_environment,
+    no_way_out,
+    recorded_environment,
+    upstreams,
+)
 from worldline.seams.wire.proxy import Proxy
 from worldline.store.recording import Recording
 from worldline.store.rendezvous import Rendezvous, announce, withdraw
+
+if TYPE_CHECKING:
+    from worldline.engine.fork import ForkBoundary
+    from worldline.engine.replay import ReplayReport
 
 
 class RecordingSession:
@@ -55,6 +66,8 @@ class RecordingSession:
             raise
         try:
             if spec.workspace is not None and isinstance(self.boundary, RecordBoundary):
+                from worldline.engine.workspace import Workspace
+
                 self.boundary.workspace = Workspace.opened(self.recorder, spec.workspace)
         except BaseException:
             self.proxy.close(drain_seconds=0)
@@ -133,13 +146,16 @@ class ReplaySession:
         tools: str = "refuse",
         watch: Callable[[int], None] = lambda size: None,
     ) -> None:
+        from worldline.engine.replay import ReplayBoundary, resolve_secrets
+
         self.recording = recording
         self.secrets = {**resolve_secrets(recording, environment), **(secrets or {})}
         self.boundary = ReplayBoundary(recording, self.secrets, tools, watch)
         # No upstream is ever asked: the bases only name the providers.
-        bases = {name: provider.base for name, provider in PROVIDERS.items()}
+        bases = {name: provider.base or NOWHERE for name, provider in PROVIDERS.items()}
         self.proxy = Proxy(self.boundary, bases, lambda value: None, Door(self.boundary, self.info))
         self._environment = environment
+        self._tools = tools
 
     def info(self) -> dict[str, Any]:
         """What a joining process is told."""
@@ -150,15 +166,31 @@ class ReplaySession:
             "path": str(self.recording.path.absolute()),
         }
 
-    def environment(self) -> dict[str, str]:
-        """The environment for the re-driven agent: placeholders where a key or a registered secret is not at hand."""
-        keys = {p.key: placeholder(p.key) for p in PROVIDERS.values() if not self._environment.get(p.key)}
-        return child_environment(self._environment, self.proxy.url, self.proxy.base_url, {**keys, **self.secrets})
+    def environment(self, *, alone: bool = False) -> dict[str, str]:
+        """The environment for the re-driven agent: placeholders where a key or a registered secret is not at hand.
+
+        A program of its own (`alone`) has no way out but the record, unless its tools run: what asks for another
+        address is refused and named.
+        """
+        from worldline.engine.replay import placeholder
+
+        keys = {key: placeholder(key) for key in absent_keys(self._environment, self.secrets)}
+        child = child_environment(self._environment, self.proxy.url, self.proxy.base_url, {**keys, **self.secrets})
+        return child | no_way_out(self.proxy.port) if alone and self._tools == "refuse" else child
 
     def close(self, ended: int | None = None) -> ReplayReport:
         """Stop the proxy and judge; `ended` is the agent's exit code, 1 where it raised in process."""
         self.proxy.close(drain_seconds=1.0)
-        return self.boundary.report(ended)
+        report = self.boundary.report(ended)
+        if report.verdict == "diverged":
+            kept = self.recording.header.data.get("environment", {})
+            report.notes = [*differences_of_environment(kept, self._environment), *report.notes]
+        for address in self.proxy.strays:
+            report.notes.append(
+                f"it asked for {address}, which is not in the record: refused, since nothing goes out on a replay "
+                "(--tools run lets it)"
+            )
+        return report
 
 
 def _http_proxy(environment: Mapping[str, str]) -> str | None:

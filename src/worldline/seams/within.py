@@ -54,13 +54,17 @@ class Start(NamedTuple):
     masked: str | None
 
 
-def placed(root: Path, spec: WorkspaceSpec, command: Sequence[str]) -> Start:
-    """Start a command in `root`, at the path where the recorded run had its workspace wherever that can be."""
+def placed(root: Path, spec: WorkspaceSpec, command: Sequence[str], left_out: Sequence[str] = ()) -> Start:
+    """Start a command in `root`, at the path where the recorded run had its workspace wherever that can be.
+
+    What was excluded there, and the files of `left_out`, are seen as they are.
+    """
     original = Path(spec.path)
     why = why_not() if original.is_dir() else "it is gone"
     if why is not None:
         return Start(list(command), root, why)
     keep = [path for glob in spec.exclude for path in sorted(original.glob(glob))]
+    keep += [path for path in map(original.joinpath, left_out) if path.exists()]
     return Start(launched(root, original, keep, command), None, None)
 
 

@@ -28,6 +28,7 @@ from typing import Any
 from worldline.model import manifest
 from worldline.model.events import encode_json
 
+WORKSPACES = ".workspaces"  # of a store: the folders of branches, by their runs
 DEFAULT_STORE = Path(".worldline") / "runs"
 ATTEMPTS = Path("trajectory") / "attempts"
 TAIL, LOCK, OPEN, PROGRESS = "tail.jsonl", "lock", "open.json", "progress.json"

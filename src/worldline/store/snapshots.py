@@ -5,9 +5,9 @@
     <store>/.snapshots/pinned/<snapshot>            empty: `gc` leaves that snapshot
     <store>/.snapshots/{lock,generation,new/}       a lock, a count of sweeps, what is being written
 
-A snapshot is a workspace as it was, secrets in its files included: it belongs to its owner alone, stands in no attempt
-and is in no bundle. Names are given to synced bytes only, and `taken/` comes last: what is killed on its way leaves
-contents that no snapshot names, which the next sweep removes.
+A snapshot is a workspace as it was, secrets that nobody registered included: it belongs to its owner alone, stands in
+no attempt and is in no bundle. Names are given to synced bytes only, and `taken/` comes last: what is killed on its way
+leaves contents that no snapshot names, which the next sweep removes.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from worldline.errors import Corrupt, ResourceExhausted, StaleBase, SubstrateError, UsageError
+from worldline.errors import Corrupt, ResourceExhausted, SecretFound, StaleBase, SubstrateError, UsageError
 from worldline.model.ids import is_id
 from worldline.store import blobs, layout
+from worldline.store.secrets.vault import Vault
 
 FOLDER = ".snapshots"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EFBIG)
@@ -50,8 +51,10 @@ class SnapshotStore:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Nothing is swept meanwhile. One hold may stand in another."""
-        self.make()
-        with layout.locked(self.place / "lock", shared=True):
+        with ExitStack() as holding:
+            with exhausted("the snapshot", self.place):
+                self.make()
+                holding.enter_context(layout.locked(self.place / "lock", shared=True))
             yield
 
     @property
@@ -173,19 +176,23 @@ class SnapshotStore:
                     self._record(snapshot).unlink()
             if (self.place / "taken").is_dir():
                 layout.sync_directory(self.place / "taken")
-            new = self.place / f".generation.{os.getpid()}.tmp"
-            new.unlink(missing_ok=True)
-            descriptor = layout.create(new)
-            try:
-                layout.write_all(descriptor, b"%d" % (self.generation + 1))
-                layout.sync(descriptor)
-            finally:
-                os.close(descriptor)
-            layout.replace(new, self.place / "generation")
+            self.outdate()
             dead = [path for path in (self.place / layout.BLOBS).glob("*/??/*") if path.name not in live]
             freed = sum(_drop(path) for path in [*dead, *(self.place / "new").glob("*")])
         blobs.release(self._pool, (path.name for path in dead))
         return freed
+
+    def outdate(self) -> None:
+        """Let nobody believe any more that what it knew to be here is. For who holds the lock alone."""
+        new = self.place / f".generation.{os.getpid()}.tmp"
+        new.unlink(missing_ok=True)
+        descriptor = layout.create(new)
+        try:
+            layout.write_all(descriptor, b"%d" % (self.generation + 1))
+            layout.sync(descriptor)
+        finally:
+            os.close(descriptor)
+        layout.replace(new, self.place / "generation")
 
 
 class Batch:
@@ -214,14 +221,24 @@ class Batch:
             self._took(name, temporary, len(data))
         return name
 
-    def add_from(self, source: int, size: int) -> tuple[str, int]:
-        """Add what a descriptor gives up to its end; `size` is what is expected. Returns the name and the size."""
+    def add_from(self, source: int, size: int, vault: Vault | None = None) -> tuple[str, int]:
+        """Add what a descriptor gives up to its end; `size` is what is expected. Returns the name and the size.
+
+        Raises `SecretFound` where it holds what is registered in the vault; nothing of it is kept then.
+        """
         if size <= STEP:
             data = _read_all(source)
+            if vault is not None:
+                vault.refuse(data)
             return self.add(data), len(data)
         temporary, descriptor = self._create()
         try:
-            name, size = _copied(source, descriptor)
+            parts = _pieces(source)
+            name, size = _copied(parts if vault is None else vault.checked(parts), descriptor)
+        except SecretFound:
+            os.unlink(temporary)
+            self._made.discard(temporary)
+            raise
         finally:
             os.close(descriptor)
         if name in self._new or self._is_here(name, temporary):
@@ -293,11 +310,16 @@ def _read_all(source: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _copied(source: int, descriptor: int) -> tuple[str, int]:
-    """Copy to the end, with holes where there were any (or blocks of zeros). The SHA-256 and the size."""
+def _pieces(source: int) -> Iterator[bytes]:
+    while part := os.read(source, STEP):
+        yield part
+
+
+def _copied(parts: Iterable[bytes], descriptor: int) -> tuple[str, int]:
+    """Write all parts, with holes where there were any (or blocks of zeros). The SHA-256 and the size."""
     digest, size = hashlib.sha256(), 0
     zeros = bytes(STEP)
-    while part := os.read(source, STEP):
+    for part in parts:
         digest.update(part)
         size += len(part)
         if part == zeros[: len(part)]:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from worldline.run import drive
 from worldline.seams.branch import BranchResult, BranchSession
 from worldline.seams.environment import described_agent
 from worldline.seams.process import Ended
+from worldline.study.limits import TimeOver, bounded, late
 
 TICK_SECONDS = 0.05
 GRACE_SECONDS = 2.0
@@ -59,13 +60,13 @@ class CommandAgent:
             lambda: boundary.failure is not None or recorder.broken is not None,
         )
         if ended is None:
-            return branch.close({"outcome": "failed", "error": f"it did not end within {limit:g} s"}), True
+            return branch.close({"outcome": "failed", "error": late(limit)}), True
         return branch.close(ended.outcome()), False
 
 
 @dataclass(frozen=True)
 class FunctionAgent:
-    """A function without arguments, named `module:function` or given itself; it may be async. It has no time limit."""
+    """A function without arguments, named `module:function` or given itself; it may be async."""
 
     function: Callable[[], Any] | str
 
@@ -96,14 +97,17 @@ class FunctionAgent:
     def run(
         self, branch: BranchSession, *, folder: Path | None, environment: Mapping[str, str], limit: float, alone: bool
     ) -> BranchEnd:
-        """Run it in a branch; the branch's result, and that it was not cut short.
+        """Run it in a branch; the branch's result, and whether its time was over.
 
         Not `alone`, others run in this process at once: then nothing of the process is changed for it.
         """
-        if not alone:
-            return drive(branch, self.loaded(), alone=False), False
-        with surrounded(folder, environment):
-            return drive(branch, self.loaded()), False
+        try:
+            with surrounded(folder, environment) if alone else nullcontext():
+                return drive(branch, bounded(self.loaded(), limit), alone=alone), False
+        except TimeOver:
+            if processes.in_pool():
+                processes.replace_this_process()  # whatever it began may go on
+            return branch.close({"outcome": "failed", "error": late(limit)}), True
 
 
 Agent = CommandAgent | FunctionAgent

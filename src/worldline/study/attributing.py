@@ -138,13 +138,13 @@ def attributed(
     return Study(answer, open_.folder, found)
 
 
-def weakness(studies: Sequence[Study], runs: Sequence[Run], delta: float = 0.05) -> Weakness:
-    """Several failed runs of one task: where do they lose it? Steps that do the same count as one."""
+def together(found: Sequence[Attribution], runs: Sequence[Run], delta: float = 0.05) -> Weakness:
+    """Several failed runs of one task: where do they lose it? Steps that do the same count as one.
+
+    Raises `UsageError` for a run that is given twice.
+    """
     return aggregate(
-        [
-            FailedRun(run.id, study.found, [_called(step) for step in run.steps])
-            for study, run in zip(studies, runs, strict=True)
-        ],
+        [FailedRun(run.id, one, [_called(step) for step in run.steps]) for one, run in zip(found, runs, strict=True)],
         delta,
     )
 

@@ -20,10 +20,11 @@ from worldline.store.layout import homes
 from worldline.store.studies.table import refresh
 from worldline.study.attributing import write_answer
 from worldline.study.conduct import INTERRUPTED, Tell
-from worldline.study.forcing import read_action
+from worldline.study.forcing import read_action, refuse_unwritable
 from worldline.study.opening import Opening, Options, opened_study, prepare
 from worldline.study.repairing import steps_at
 from worldline.study.setting import identity_digest
+from worldline.view.report_arms import called
 
 AS_IT_IS = "as-is"
 FORCED = "action"
@@ -101,6 +102,7 @@ def made(
     """Carry out a comparison that was prepared."""
     run = opening.run
     options = msgspec.structs.replace(options, budget=opening.budget)
+    refuse_unwritable(run, sorted({do.step for arm in arms for do in arm.do if do.kind == "force"}))
     asked = {
         "method": "ab",
         "step": step,
@@ -146,12 +148,13 @@ def _sentence(found: Comparison) -> str:
     """The clearest difference in words."""
     best = max(found.differences, key=lambda difference: abs(difference.difference))
     low, high = best.ci
-    better, worse = (best.first, best.second) if best.difference >= 0 else (best.second, best.first)
+    first, second = called(best.first), called(best.second)
+    better, worse = (first, second) if best.difference >= 0 else (second, first)
     size = abs(best.difference)
     between = (low, high) if best.difference >= 0 else (-high, -low)
     if not best.clear:
-        return f"No difference between {best.first} and {best.second} could be shown ({low:.2f} to {high:.2f})."
+        return f"No difference between {first} and {second} could be shown ({low:.2f} to {high:.2f})."
     return (
-        f"From step {found.at} on, {better} succeeds {size:.2f} more often than {worse} "
+        f"From step {found.at} on, {better} succeeds more often than {worse}: by {size:.2f} "
         f"(between {between[0]:.2f} and {between[1]:.2f})."
     )

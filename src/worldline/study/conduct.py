@@ -19,7 +19,7 @@ from worldline.errors import Cancelled
 from worldline.store.studies import folder as studies
 from worldline.store.studies.journal import DRAWN, STOPPED, Journal
 from worldline.study.rollout import Ask, Drawn
-from worldline.study.setting import Setting, rollout_key
+from worldline.study.setting import Setting, rollout_key, rollout_run
 
 KEPT = 3  # rollouts that went well, for each prefix and stream; the first ones in the order of the draws
 INTERRUPTED = "interrupted"
@@ -73,6 +73,7 @@ class Conduct:
         self.drawn: dict[Draw, Drawn] = {}
         self.interrupted = False
         self._recorded = setting.attempt.parents[2].name
+        self._started_ms = int(setting.recording().header.data["t0_wall"]) // 1_000_000
         self._kept: dict[tuple[Any, ...], list[str]] = {}
         self._known = {
             entry.key: msgspec.convert({k: v for k, v in entry.data.items() if k in Drawn.__struct_fields__}, Drawn)
@@ -130,6 +131,9 @@ class Conduct:
         """Write a rollout down, durably, and say so. What was lost three times is undefined."""
         if done.value is None:
             drawn = Drawn(Outcome(None, why=done.lost))
+            left = rollout_run(self._started_ms, done.key)  # of one whose process was killed
+            studies.forget_rollout(self._setting.folder / left)
+            studies.clear_scratch(self._setting.folder, left)
         else:
             drawn = msgspec.json.decode(done.value, type=Drawn)
         money = self._price.of(drawn.outcome.tokens)

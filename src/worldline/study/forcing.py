@@ -8,7 +8,7 @@ model is asked, and that is counted. A forced action is written as the provider 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -23,7 +23,7 @@ from worldline.engine.steering import Answered
 from worldline.engine.steps import Step
 from worldline.errors import UsageError
 from worldline.run import Run
-from worldline.testing.provider.routes import answer_to
+from worldline.testing.provider.routes import answer_to, spoken
 from worldline.testing.provider.script import Say, ToolCall
 
 CHANGES = ("resample", "force", "mock", "remove", "set")
@@ -109,6 +109,25 @@ def plan_at(run: Run, draw: Draw, base: Mapping[str, Any]) -> dict[str, Any]:
     return {**base, "at": f"step:{first}", "set": fields}
 
 
+def refuse_unwritable(run: Run, steps: Sequence[int]) -> None:
+    """Raise `UsageError` for a step of `run` whose action nobody can write: no model is asked there, or one of an API
+    whose answers have no such form here."""
+    exchanges = Cassette(opened(run.recording)).exchanges
+    for index in steps:
+        asked = set(run.steps[index].decisions)
+        names = sorted({exchange.name for exchange in exchanges if exchange.call in asked})
+        if not names:
+            raise UsageError(f"step {index} asks no model: there is no action to put another in its place", step=index)
+        if bad := [name for name in names if name not in spoken()]:
+            known = ", ".join(spoken())
+            raise UsageError(
+                f"step {index} asks {bad[0]}, whose answers cannot be written, so no action can be forced there; those "
+                f"of {known} can",
+                step=index,
+                name=bad[0],
+            )
+
+
 class Forcing:
     """The steering of one draw. Safe from several threads."""
 
@@ -116,7 +135,7 @@ class Forcing:
         self._lock = threading.Lock()
         self._steps = run.steps
         self._do: dict[int, Do] = {do.step: do for do in draw.do if do.kind in ("force", "remove", "mock")}
-        changed = {do.step for do in draw.do if do.kind in CHANGES}
+        changed = {do.step for do in draw.do if do.kind in CHANGES and do.kind != "mock"}  # its action stays
         held = {do.step for do in draw.do if do.kind == "hold"} | set(range(first, draw.at))
         self._cassette = Cassette(opened(run.recording))
         self._held: dict[int, list[Exchange]] = {step: self._decisions(step) for step in held - changed}

@@ -39,6 +39,8 @@ from worldline.study.setting import LIMIT_SECONDS, Setting, identity_digest
 from worldline.study.verifying import Verifier, recorded_end
 
 EXECUTORS = ("processes", "inline", "tasks")
+BY_POSITION = "held steps are matched by their order, so what was held may have answered something else"
+SLACK_SECONDS = 60.0  # for what is not the agent's or the verifier's; then the process of a rollout is killed
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,8 +48,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     `executor` is `processes`, `inline` or `tasks`, `flight` how many run at once. `plan` is what each changes besides
     (`set`, `tools`, `allow_repeat`), `policy` a file of rules about tools with effects. A rollout works in a copy of
-    the folder `workspace`, and in copies of the folders that the variables `copies` name. It may take `limit` seconds.
-    `price` is what a million tokens cost. `keep` keeps every rollout. `root` is the seed of all chance.
+    the folder `workspace`, and in copies of the folders that the variables `copies` name. It may take `limit` seconds,
+    then it is undefined. `price` is what a million tokens cost. `keep` keeps every rollout. `root` is the seed of all
+    chance.
     """
 
     executor: str = "processes"
@@ -118,7 +121,9 @@ def prepare(
     if policy is not None:
         rules_here(policy)
     point = fork_point(run.recording, plan_of({**options.plan, "at": "step:0"}))
-    note = differing_agent(point, driven.described())
+    notes = [note] if (note := differing_agent(point, driven.described())) else []
+    if options.plan.get("match") == "position":
+        notes.append(BY_POSITION)
     setting = Setting(
         attempt=run.recording.attempt.absolute(),
         folder=Path(),
@@ -134,7 +139,7 @@ def prepare(
         keep=options.keep,
         alone=options.executor != "tasks",
     )
-    return Opening(run, setting, steps, score, [note] if note else [], options, budget)
+    return Opening(run, setting, steps, score, notes, options, budget)
 
 
 @dataclass(frozen=True)
@@ -186,7 +191,7 @@ def executor_of(options: Options, work: Work) -> Executor:
     """The executor that the options name."""
     opens: dict[str, Callable[[], Executor]] = {
         "inline": lambda: Inline(work),
-        "processes": lambda: Processes(work, options.flight),
+        "processes": lambda: Processes(work, options.flight, options.limit + options.verifier_timeout + SLACK_SECONDS),
         "tasks": lambda: Tasks(work, options.flight) if options.flight else Tasks(work),
     }
     return opens[options.executor]()

@@ -27,7 +27,7 @@ from worldline.store.studies.table import refresh
 from worldline.study.agents import named_function
 from worldline.study.attributing import write_answer
 from worldline.study.conduct import INTERRUPTED, Tell
-from worldline.study.forcing import Action, action_at, read_action
+from worldline.study.forcing import Action, action_at, read_action, refuse_unwritable
 from worldline.study.opening import Opening, Options, opened_study, prepare
 
 Propose = Callable[[Run, int], Iterable[Any]]
@@ -131,6 +131,7 @@ def repaired(
     """Carry out a repair that was prepared."""
     run = opening.run
     options = msgspec.structs.replace(options, budget=opening.budget)
+    refuse_unwritable(run, steps)
     actions = {step: action_at(run.steps[step]).as_json() for step in steps}
     rescued = rescues(run, steps)
     proposed = [] if propose is None else _proposed(run, steps, propose)

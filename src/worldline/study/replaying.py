@@ -35,7 +35,7 @@ def begun(run: Run, setting: Setting, folder: Path | None, name: str) -> Iterato
         how.first.ref, 1, branch_seed="replay", identity="replay", into=[place]
     )
     try:
-        start = within.placed(env.root, how.spec, command)
+        start = within.placed(env.root, how.spec, command, [note["path"] for note in how.left_out])
         yield tuple(start.words), start.folder
     finally:
         env.close()

@@ -30,6 +30,7 @@ from worldline.store.recording import Recording
 from worldline.store.studies import folder as studies
 from worldline.study.agents import CommandAgent, run_quietly, surrounded
 from worldline.study.forcing import Forcing, plan_at
+from worldline.study.limits import TimeOver, bounded, late
 from worldline.study.replaying import begun
 from worldline.study.setting import Setting, rollout_key, rollout_run, rollout_seed
 from worldline.study.verifying import recorded_end
@@ -79,8 +80,12 @@ class Rollouts:
         return self._run
 
     def _again(self, run: Run, draw: Draw) -> Drawn:
-        """Everything held: the first time the agent is run against its own record, then the verifier judges again."""
-        if draw.k == 0 and (why := self._differs(run)) is not None:
+        """Everything held: the first time the agent is run against its own record, then the verifier judges again.
+
+        Who matches by position has said that the agent asks for something else.
+        """
+        by_key = self.setting.plan.get("match", "key") == "key"
+        if by_key and draw.k == 0 and (why := self._differs(run)) is not None:
             return Drawn(Outcome(None, diverged=True, why=why))
         score = self.setting.verifier.score(run, recorded_end(run))
         return Drawn(Outcome(self.setting.verifier.passes(score), score, run=run.id))
@@ -93,7 +98,8 @@ class Rollouts:
         try:
             if not isinstance(setting.agent, CommandAgent):
                 with surrounded(scratch.folder, scratch.environment) if setting.alone else nullcontext():
-                    report = run.replay(setting.agent.loaded(), tools=tools, secrets=setting.secrets)
+                    agent = bounded(setting.agent.loaded(), setting.limit)
+                    report = run.replay(agent, tools=tools, secrets=setting.secrets)
             else:
                 session = ReplaySession(run.recording, os.environ, setting.secrets, tools)
                 code: int | None = None
@@ -101,11 +107,15 @@ class Rollouts:
                     environment = {**session.environment(), **scratch.environment}
                     with begun(run, setting, scratch.folder, f"{scratch.name}/restored") as (words, folder):
                         ended = run_quietly(words, environment, folder, setting.limit)
-                    code = ended.code if ended is not None else 124
+                    if ended is None:
+                        raise TimeOver
+                    code = ended.code
                 finally:
                     report = session.close(code)
         except ReplayError as error:
             return str(error)
+        except TimeOver:
+            return f"with everything held {late(setting.limit)}"
         finally:
             studies.clear_scratch(setting.folder, scratch.name)
         return None if report.equivalent else report.first_divergence or report.verdict
@@ -118,9 +128,9 @@ class Rollouts:
         scratch = self._scratch(home.name)
         kept = False
         try:
-            branch, result, late = self._forked(run, draw, Place(home, rollout_seed(setting.root, draw)), scratch)
+            branch, result, over = self._forked(run, draw, Place(home, rollout_seed(setting.root, draw)), scratch)
             try:
-                drawn = self._judged(run, draw, branch, result, late)
+                drawn = self._judged(run, draw, branch, result, over)
             finally:
                 _let_go(branch)
             fired = _let_a_key_fire(branch, result, setting)
@@ -156,16 +166,16 @@ class Rollouts:
         )
         try:
             environment = {**_chance(place.seed, os.environ), **scratch.environment}
-            result, late = setting.agent.run(
+            result, over = setting.agent.run(
                 branch, folder=scratch.folder, environment=environment, limit=setting.limit, alone=setting.alone
             )
         except BaseException:
             branch.leave()
             _let_go(branch)
             raise
-        return branch, result, late
+        return branch, result, over
 
-    def _judged(self, run: Run, draw: Draw, branch: BranchSession, result: BranchResult, late: bool) -> Drawn:
+    def _judged(self, run: Run, draw: Draw, branch: BranchSession, result: BranchResult, over: bool) -> Drawn:
         """The outcome of a rollout. Raises `NoVerdict` where there is none, and it may be asked again."""
         if result.outcome == NOT_REPRODUCIBLE:
             return Drawn(Outcome(None, diverged=True, why=str(result.error)))
@@ -179,8 +189,8 @@ class Rollouts:
             run=result.run,
             why=result.error,
         )
-        if late:
-            return Drawn(msgspec.structs.replace(outcome, why=f"it did not end within {self.setting.limit:g} s"))
+        if over:  # the limit is ours: whether it would have gone well nobody knows, and it is not asked again
+            return Drawn(msgspec.structs.replace(outcome, success=None, score=None, why=late(self.setting.limit)))
         branched = Run(recording)
         score = self.setting.verifier.score(branched, result)
         success = self.setting.verifier.passes(score)
@@ -222,9 +232,9 @@ class _Scratch:
 
 
 def _let_go(branch: BranchSession) -> None:
-    """The files that a rollout worked on are of no more use once it is judged: a fork restores them again."""
+    """The files that a rollout worked on are of no more use once it is judged: the next rollout's are made of them."""
     if branch.workspace is not None and branch.workspace.env.root.exists():
-        branch.workspace.discard()
+        branch.workspace.let_go()
 
 
 def action_of(steps: list[Step], index: int) -> str | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from worldline.analysis.attribution.asking import Attribution
 
 EXPLAINED = {
@@ -13,6 +16,21 @@ EXPLAINED = {
     "noisy-verifier": "The verifier does not always judge the same end alike, so its verdicts cannot be trusted.",
     "budget": "The budget was used up before a step could be named.",
 }
+REPAIR_EXPLAINED = {
+    "validated": "With this change in the place of what the agent did, the run goes well often enough.",
+    "none": "Nothing that was tried makes the run go well often enough.",
+    "budget": "The budget was used up before it was clear of any change whether it is good enough.",
+}
+AB_EXPLAINED = {
+    "clear": "The arms differ by more than chance explains.",
+    "open": "What was seen may be chance: the arms may be alike, or too few tries were made to tell them apart.",
+}
+
+
+def explained(answer: Mapping[str, Any]) -> str:
+    """What the verdict of a study of any kind means."""
+    said = {"repair": REPAIR_EXPLAINED, "ab": AB_EXPLAINED}.get(answer["kind"], EXPLAINED)
+    return said[answer["verdict"]]
 
 
 def sentence(found: Attribution) -> str:

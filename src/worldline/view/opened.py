@@ -16,6 +16,7 @@ from worldline.engine.export import EXPORTS
 from worldline.errors import Damaged, NewerFormat, UsageError
 from worldline.model.ids import short
 from worldline.store import layout, notes
+from worldline.store.bundle.cut import CutRecording, packed_again
 from worldline.store.bundle.packed import PackedRecording
 from worldline.store.recording import Recording
 from worldline.store.seek import JoinedLog
@@ -99,7 +100,7 @@ class Bundle:
 
     def recording(self) -> Recording:
         """The bundle; the file that stands there now, which may be another one with more notes in it."""
-        return self._recording if self._remote else PackedRecording(str(self._path))
+        return self._recording if self._remote else packed_again(self._recording)
 
     def about(self) -> dict[str, Any]:
         """What the page's first line says."""
@@ -117,6 +118,8 @@ class Bundle:
                 return Bytes(FileSource(self._path), BUNDLE_TYPE, etag=self._mark(), headers=named)
             case ["live"]:
                 raise UsageError("a bundle is finished: there is nothing to follow")
+        if words == ["verify"] and isinstance(found := self.recording(), CutRecording):
+            raise found.problem
         with self._source.lock:  # a connection to another server takes one request at a time
             return _of_every_run(self.recording(), words)
 
@@ -127,10 +130,11 @@ class Bundle:
         """
         state = etag_of(self._path)
         if self._marked[0] != state:
-            container = PackedRecording(str(self._path)).container
+            container = packed_again(self._recording).container
             offsets = container.offsets()
             places = [(e.name, offsets[e.name], e.stored) for e in container.entries if e.name not in _BESIDE]
-            digest = hashlib.sha256(repr((container.seal, places)).encode("utf-8")).hexdigest()
+            cut = state if not container.seal else ""  # of one that is cut, a longer one is another
+            digest = hashlib.sha256(repr((container.seal, places, cut)).encode("utf-8")).hexdigest()
             self._marked = (state, f'"{digest[:32]}"')
         return self._marked[1]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import sys
+from contextlib import closing
 from urllib.parse import urlsplit
 
 STEPS = 4
@@ -13,20 +13,19 @@ STEPS = 4
 
 def ask(messages: list[dict[str, object]]) -> str:
     where = urlsplit(os.environ["OPENAI_BASE_URL"])
-    connection = http.client.HTTPConnection(where.hostname or "", where.port)
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"}
     body = json.dumps({"model": "gpt-5", "messages": messages})
-    connection.request("POST", f"{where.path}/chat/completions", body, headers)
-    response = connection.getresponse()
-    answer = json.loads(response.read())
-    connection.close()
+    with closing(http.client.HTTPConnection(where.hostname or "", where.port)) as connection:
+        connection.request("POST", f"{where.path}/chat/completions", body, headers)
+        response = connection.getresponse()
+        answer = json.loads(response.read())
     if response.status != 200:
         raise RuntimeError(f"HTTP {response.status}: {answer}")
     return str(answer["choices"][0]["message"]["content"])
 
 
-def work() -> None:
-    messages: list[dict[str, object]] = [{"role": "system", "content": "You work on a line."}]
+def work(place: str = "You work on a line.") -> None:
+    messages: list[dict[str, object]] = [{"role": "system", "content": place}]
     said = []
     for number in range(int(os.environ.get("WORKER_STEPS", STEPS))):
         messages.append({"role": "user", "content": f"job {number}"})
@@ -43,4 +42,4 @@ def work() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(work())
+    work()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import worldline as wl
+from tests.cli import terminal
 
 AGENTS = Path(__file__).parent
 
@@ -58,9 +59,10 @@ def program(name: str, *arguments: str, **more: str) -> subprocess.CompletedProc
 
 def worldline(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run the command line."""
-    return command(sys.executable, "-m", "worldline", *arguments, **more)
+    ended = terminal.worldline(*arguments, env=dict(environment(**more)))
+    return subprocess.CompletedProcess(arguments, ended.code, ended.out, ended.err)
 
 
 def command(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, output kept as text."""
-    return subprocess.run(words, env=environment(**more), capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(words, env=environment(**more), capture_output=True, text=True, timeout=180, check=False)

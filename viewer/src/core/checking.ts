@@ -2,7 +2,7 @@
  * Checking a record behind the first screen: in a worker where there is one. The verdict is sealed or changed only at the end.
  */
 import type { Word } from "./crew";
-import type { Checking } from "./integrity";
+import { FETCHED, type Checking, type Depth } from "./integrity";
 import { order } from "./reach";
 import type { BundleRecording } from "./recording-bundle";
 import type { LogRecording } from "./recording";
@@ -11,15 +11,12 @@ import type { Integrity } from "./types";
 import { inWords } from "./unreadable";
 import type { Finding } from "./verifying";
 
-/** Logs over this are not fetched a second time from a server unless somebody asks for it. */
-const FETCHED = 48 << 20;
-
-/** Check `recording`; `integrity` is what opening it found, and is added to. `everything` fetches what it takes. */
+/** Check `recording`; `integrity` is what opening it found, and is added to. */
 export function begin(
   recording: LogRecording,
   integrity: Integrity,
   changed: (now: Integrity) => void,
-  everything = false,
+  { everything = false, most = FETCHED }: Depth = {},
 ): Checking {
   const before = integrity.problems.length,
     checked = [...integrity.checked];
@@ -34,16 +31,14 @@ export function begin(
   const run = async (): Promise<void> => {
     const plan = recording.plan(),
       manifest = await sealedManifest(recording);
-    if (!everything && !here && plan.shape.stored > FETCHED) {
-      integrity.checked = [...checked, "not the rows: they would be fetched once more"];
-      return changed(integrity);
-    }
     if (stopped) return;
+    const all = here || everything,
+      rows = all || plan.shape.stored <= most;
     if (typeof Worker === "undefined") {
       const [{ library, resultIn }, { verify }] = await Promise.all([import("./crew"), import("./verifying")]);
       const own = library(plan, { handle: { kind: "blob", blob: new Blob() } }, recording.source);
       return verify(
-        { ...own, container: plan.container, manifest, result: resultIn(plan), all: true },
+        { ...own, container: plan.container, manifest, result: resultIn(plan), all, rows },
         take,
         () => stopped,
       );
@@ -57,7 +52,7 @@ export function begin(
         if (data.finding.done) resolve();
       };
       mine.onerror = (event) => reject(new Error(event.message));
-      order(mine, recording, (reach) => ({ do: "verify", plan, reach, manifest, all: here || everything }));
+      order(mine, recording, (reach) => ({ do: "verify", plan, reach, manifest, all, rows }));
     }).finally(() => mine.terminate());
   };
   const done = run().catch((error: unknown) => {
@@ -77,11 +72,13 @@ export function begin(
 function judge(integrity: Integrity, finding: Finding, checked: string[], before: number): void {
   integrity.problems = [...integrity.problems.slice(0, before), ...finding.problems];
   integrity.checked = [...checked, ...finding.checked];
+  if (finding.left.length > 0) integrity.left = finding.left;
+  else delete integrity.left;
   if (finding.seal) integrity.seal = finding.seal;
   // What a later version wrote, a running or a cut record is judged by none of this.
   if (integrity.verdict === "newer" || integrity.verdict === "live" || integrity.verdict === "truncated") return;
   if (integrity.problems.length > 0) integrity.verdict = "changed";
-  else if (finding.done) integrity.verdict = finding.seal ? "sealed" : "unsealed";
+  else if (finding.done) integrity.verdict = !finding.seal ? "unsealed" : finding.rows ? "sealed" : "unread";
 }
 
 /** The bytes of the manifest, as they are. */

@@ -242,4 +242,6 @@ export interface Ending {
   exit: number | null;
   signal: string | null;
   reason: string | null;
+  /** What the agent said that the run cost, in dollars. */
+  cost: number | null;
 }

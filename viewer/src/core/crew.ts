@@ -25,7 +25,7 @@ export type Order =
   | { do: "fold"; plan: Plan; reach: Reach }
   | { do: "rows"; text: string; ended: boolean }
   | { do: "align"; left: Keys; right: Keys }
-  | { do: "verify"; plan: Plan; reach: Reach; manifest: Uint8Array | null; all: boolean }
+  | { do: "verify"; plan: Plan; reach: Reach; manifest: Uint8Array | null; all: boolean; rows: boolean }
   | { do: "search"; plan: Plan; reach: Reach; query: Query }
   | { do: "stop" };
 export type Word =
@@ -155,11 +155,11 @@ export function serveOrders(
       case "align":
         return say({ is: "aligned", pairs: pairs(order.left, order.right) }, []);
       case "verify": {
-        const { plan, reach, manifest, all } = order,
+        const { plan, reach, manifest, all, rows } = order,
           own = library(plan, reach);
         return guard(
           verify(
-            { ...own, container: plan.container, manifest, result: resultIn(plan), all },
+            { ...own, container: plan.container, manifest, result: resultIn(plan), all, rows },
             (finding) => say({ is: "finding", finding }, []),
             () => false,
           ),

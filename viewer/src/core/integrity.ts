@@ -11,18 +11,27 @@ export interface Checking {
   stop(): void;
 }
 
-/** Check `recording`; `integrity` is what opening it found, and is added to. `everything` fetches what it takes. */
+/** Logs over this are not fetched a second time from a server unless somebody asks for it. */
+export const FETCHED = 48 << 20;
+
+/** How far a check goes: `everything` fetches what it takes, else at most `most` bytes of the log. */
+export interface Depth {
+  everything?: boolean;
+  most?: number;
+}
+
+/** Check `recording`; `integrity` is what opening it found, and is added to. */
 export function check(
   recording: LogRecording,
   integrity: Integrity,
   changed: (now: Integrity) => void,
-  everything = false,
+  depth: Depth = {},
 ): Checking {
   let stopped = false,
     begun: Checking | null = null;
   const done = import("./checking").then(({ begin }) => {
     if (stopped) return;
-    begun = begin(recording, integrity, changed, everything);
+    begun = begin(recording, integrity, changed, depth);
     return begun.done;
   });
   return {

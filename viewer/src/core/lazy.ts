@@ -10,8 +10,6 @@ interface Page {
   /** `tools/boot.js` gives it. */
   __part?: (name: string) => Promise<unknown>;
   __worker?: string;
-  /** A worker that was started while the app was still being inflated; nobody has used it yet. */
-  __ready?: Worker | null;
 }
 
 const page = globalThis as Page;
@@ -32,11 +30,4 @@ async function load(name: string): Promise<unknown> {
 /** The address of the worker's code. */
 export function workerAddress(): string {
   return page.__worker ?? "/src/core/worker.ts";
-}
-
-/** The worker that was started ahead, once. */
-export function readyWorker(): Worker | null {
-  const ready = page.__ready ?? null;
-  page.__ready = null;
-  return ready;
 }

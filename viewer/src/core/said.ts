@@ -2,6 +2,7 @@
  * What an agent says beside its crossings, entered into the outline: permissions, observations, how it ended.
  */
 import type { Ending } from "./columns";
+import { costIn } from "./cost";
 import { isObject, isText, type Json, reference } from "./fields";
 import { type Ledger, MOST_LOADED, text } from "./ledger";
 import type { Contents } from "./recording";
@@ -10,7 +11,15 @@ import { Mark, PERMISSIONS, type Row, Status } from "./types";
 import { plain, valueOf } from "./values";
 
 const LEVELS: Record<string, number> = { warning: 1, warn: 1, error: 2 };
-const NOTHING: Ending = { outcome: null, disposition: null, error: null, exit: null, signal: null, reason: null };
+const NOTHING: Ending = {
+  outcome: null,
+  disposition: null,
+  error: null,
+  exit: null,
+  signal: null,
+  reason: null,
+  cost: null,
+};
 
 const listed = (value: unknown): unknown[] =>
   Array.isArray(value) ? value : value === null || value === undefined ? [] : [value];
@@ -75,7 +84,8 @@ function enterExchange(ledger: Ledger, row: Row, said: Json, step: number): void
 export function outcome(ledger: Ledger, row: Row): void {
   if (row.src !== "outcome") return ledger.mark(row, Mark.observation, 0, row.src);
   ledger.mark(row, Mark.outcome, 0, text(row.data.outcome));
-  ledger.ending = { ...(ledger.ending ?? NOTHING), outcome: text(row.data.outcome) || null };
+  const before = ledger.ending ?? NOTHING;
+  ledger.ending = { ...before, outcome: text(row.data.outcome) || null, cost: costIn(row.data) ?? before.cost };
 }
 
 /** The row `meta/end`. */
@@ -90,6 +100,7 @@ export function ended(ledger: Ledger, row: Row): void {
     exit: Number.isInteger(data.exit) ? (data.exit as number) : null,
     signal: text(data.signal) || null,
     reason: text(data.reason) || null,
+    cost: costIn(data) ?? before.cost,
   };
 }
 

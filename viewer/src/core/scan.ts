@@ -11,14 +11,21 @@ import { Unreadable } from "./unreadable";
 
 export interface Scan {
   readonly outline: Folded;
+  /** When the first rows are folded, or will not be soon: what there is can be drawn. */
+  readonly first: Promise<void>;
   /** When all rows are folded; of a live run, those that were there at the beginning. */
   readonly done: Promise<void>;
+  /** Fold all rows. Called behind the first screen: until it stands, the processors are the page's. */
+  begin(): void;
   /** Rows that `Recording.follow` gave; `ended` with the last. */
   add(rows: Row[], ended?: boolean): void;
   stop(): void;
 }
 
-/** Begin. `changed` is called after every snapshot that the outline took. */
+/** So long a first screen waits for rows. */
+const FIRST_MS = 300;
+
+/** The first rows are folded at once. `changed` is called after every snapshot that the outline took. */
 export function scan(recording: LogRecording, changed: (outline: Folded) => void): Scan {
   const plan = recording.plan();
   const outline = new Folded(plan.index.rows, plan.index.span as [number, number] | []);
@@ -44,17 +51,20 @@ function here(recording: LogRecording, outline: Folded, take: (s: Snapshot) => v
   const done = folding.then((fold) => fold.run());
   return {
     outline,
+    first: Promise.resolve(),
     done,
+    begin: () => undefined,
     add: (rows, ended = false) => void folding.then((fold) => fold.add(lines(rows), ended)),
     stop: () => void folding.then((fold) => fold.stop()),
   };
 }
 
 function elsewhere(recording: LogRecording, outline: Folded, take: (s: Snapshot) => void): Scan {
-  const worker = start();
+  let worker: Worker | null = null;
   let instead: Scan | null = null;
   let came = false;
-  prepare()
+  let stopped = false;
+  const rows = prepare()
     .then(({ firstRows }) => firstRows(recording))
     .then(
       (first) => {
@@ -66,34 +76,42 @@ function elsewhere(recording: LogRecording, outline: Folded, take: (s: Snapshot)
   const done = new Promise<void>((resolve, reject) => {
     settle = { resolve, reject };
   });
-  worker.onmessage = ({ data }: MessageEvent<Word>) => {
-    if (data.is === "failed") return settle?.reject(new Unreadable("damaged", data.what));
-    if (data.is !== "snapshot") return;
-    came = true;
-    take(data.snapshot);
-    if (data.snapshot.done) settle?.resolve();
+  const begin = (): void => {
+    if (worker || stopped) return;
+    worker = start();
+    worker.onmessage = ({ data }: MessageEvent<Word>) => {
+      if (data.is === "failed") return settle?.reject(new Unreadable("damaged", data.what));
+      if (data.is !== "snapshot") return;
+      came = true;
+      take(data.snapshot);
+      if (data.snapshot.done) settle?.resolve();
+    };
+    worker.onerror = (event) => {
+      worker?.terminate();
+      if (came) return settle?.reject(new Unreadable("damaged", `the worker stopped: ${event.message}`));
+      // It did not even start (a browser's rule, or a policy): slower, and all the same.
+      instead ??= here(recording, outline, take);
+      instead.done.then(
+        () => settle?.resolve(),
+        (error: Error) => settle?.reject(error),
+      );
+    };
+    order(worker, recording, (reach) => ({ do: "fold", plan: recording.plan(), reach }));
   };
-  worker.onerror = (event) => {
-    worker.terminate();
-    if (came) return settle?.reject(new Unreadable("damaged", `the worker stopped: ${event.message}`));
-    // It did not even start (a browser's rule, or a policy): slower, and all the same.
-    instead ??= here(recording, outline, take);
-    instead.done.then(
-      () => settle?.resolve(),
-      (error: Error) => settle?.reject(error),
-    );
-  };
-  order(worker, recording, (reach) => ({ do: "fold", plan: recording.plan(), reach }));
   return {
     outline,
+    first: Promise.race([rows, new Promise<void>((go) => setTimeout(go, FIRST_MS))]),
     done,
-    add: (rows, ended = false) => {
-      if (instead) instead.add(rows, ended);
-      else worker.postMessage({ do: "rows", text: lines(rows), ended } satisfies Order);
+    begin,
+    add: (more, ended = false) => {
+      begin();
+      if (instead) instead.add(more, ended);
+      else worker?.postMessage({ do: "rows", text: lines(more), ended } satisfies Order);
     },
     stop: () => {
+      stopped = true;
       instead?.stop();
-      worker.terminate();
+      worker?.terminate();
     },
   };
 }

@@ -54,11 +54,16 @@ export interface Index {
 
 /** What the page found out about the record itself. Shown in the verdict line and the Integrity tab. */
 export interface Integrity {
-  /** `checking` until the structure has been looked at; `changed` names what; `newer` opens what is understood. */
-  verdict: "checking" | "sealed" | "changed" | "unsealed" | "live" | "truncated" | "newer";
+  /**
+   * `checking` until the structure has been looked at; `unread` where it holds, and the rows were not fetched for their
+   * chain; `changed` names what; `newer` opens what is understood.
+   */
+  verdict: "checking" | "sealed" | "unread" | "changed" | "unsealed" | "live" | "truncated" | "newer";
   signed: boolean;
   /** What was checked here: "container", "window 262144 rows 0..1203", "chain to the seal" ... */
   checked: string[];
+  /** What was not looked at, since it would have to be fetched for that: "the rows", "12 contents". */
+  left?: string[];
   problems: { what: string; seq?: number; offset?: number }[];
   seal?: string;
   /** Contents that were removed behind their retention (`expiry.jsonl`), where that is known. */
@@ -328,5 +333,7 @@ export interface Verdict {
   failedAt: number;
   deniedAt: number;
   openAt: number;
+  /** What the agent said that it cost, in dollars; missing where it did not. */
+  cost?: number;
   openBecause: "denied before failure" | "first failure" | "first denial" | "first divergence" | "start";
 }

@@ -4,6 +4,7 @@
  * That is the denied permission at most three steps before the failure, else the first failure, else the first denial,
  * else (in a comparison) the first divergence, else the start.
  */
+import { costIn } from "./cost";
 import { isObject, isText, type Json } from "./fields";
 import type { Folded } from "./outline";
 import { Mark, PERMISSIONS, Status, type Recording, type Steps, type Verdict } from "./types";
@@ -32,7 +33,9 @@ export function verdictOf(recording: Recording, outline: Folded, divergence = -1
   const result = resultOf(recording);
   const ended = said(result, "outcome") ?? outline.ending?.outcome ?? null;
   const outcome = outcomeOf(recording, outline, ended);
+  const cost = (result ? costIn(result) : null) ?? outline.ending?.cost ?? null;
   const verdict: Verdict = {
+    ...(cost === null ? {} : { cost }),
     outcome,
     reason: outcome === "unknown" && ended !== null && ended !== "unknown" ? ended : reasonOf(result, outline),
     failedAt: -1,

@@ -68,6 +68,10 @@ const SHAPES = {
     <path d="M8 1.5L13.5 3.5V8c0 3.5-2.5 5.6-5.5 6.5C5 13.6 2.5 11.5 2.5 8V3.5zM6 6l4 4M10 6l-4 4" />,
     false,
   ],
+  sealUnread: [
+    <path d="M8 1.5L13.5 3.5V8c0 3.5-2.5 5.6-5.5 6.5C5 13.6 2.5 11.5 2.5 8V3.5zM5.2 7.8v.3M8 7.8v.3M10.8 7.8v.3" />,
+    false,
+  ],
   sealNone: [
     <path d="M8 1.5L13.5 3.5V8c0 3.5-2.5 5.6-5.5 6.5C5 13.6 2.5 11.5 2.5 8V3.5z" stroke-dasharray="2.5 2" />,
     false,

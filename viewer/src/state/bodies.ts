@@ -1,6 +1,6 @@
 /**
- * The bodies of the step under the playhead: loaded at once where it went by a single move, else when it rests, never
- * while it runs.
+ * The bodies of the step under the playhead: loaded at once where it went by a single move or the hand let it go, else
+ * when it rests, never while it runs.
  *
  * What is shown stays until the next is there, so nothing blanks; a step that was left before its bodies came is given
  * up. Its neighbour in the direction of the last move is loaded ahead, so that one more press finds it there.
@@ -20,6 +20,14 @@ export const bodyTrouble = signal<string | null>(null);
 /** True while bodies of the step under the playhead are on their way. */
 export const loading = signal(false);
 
+/** Begins at once what waits for the playhead to rest. */
+let hurry = (): void => undefined;
+
+/** The hand has let go of the playhead: it will not move on by itself. */
+export function rested(): void {
+  hurry();
+}
+
 const kept = new WeakMap<Open, Map<string, StepBody>>();
 
 export function startBodies(): () => void {
@@ -30,9 +38,14 @@ export function startBodies(): () => void {
   let moved = -QUIET_MS;
   /** What is on its way or waited for. */
   let wanted: { open: Open; key: string } | null = null;
-  const giveUp = (): void => {
+  let waiting: (() => Promise<void>) | null = null;
+  const noWait = (): void => {
     clearTimeout(rest);
     cancelAnimationFrame(frame);
+    waiting = null;
+  };
+  const giveUp = (): void => {
+    noWait();
     abort?.abort();
     wanted = null;
   };
@@ -56,6 +69,7 @@ export function startBodies(): () => void {
     const mine = { open, key };
     wanted = mine;
     const begin = async (): Promise<void> => {
+      noWait();
       abort = new AbortController();
       const towards = Math.sign(i - before) || 1;
       before = i;
@@ -67,8 +81,10 @@ export function startBodies(): () => void {
       if (document.hidden) void begin();
       else frame = requestAnimationFrame(() => void begin());
     };
+    waiting = begin;
     rest = alone ? setTimeout(begin, 0) : setTimeout(later, REST_MS);
   });
+  hurry = () => void waiting?.();
   return () => {
     giveUp();
     stop();

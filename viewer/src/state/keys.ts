@@ -3,7 +3,8 @@
  */
 import { signal } from "@preact/signals";
 import { fit, panBy, showWhole, timeBeside, toggleFold, toggleNearestGap, zoomBy } from "../panes/timeline/camera";
-import { drawer, filter, liveState, page, playing, run, stage, tab, type Stage, type Tab } from "./app";
+import { leftOf, toParent } from "./ancestry";
+import { drawer, filter, liveState, page, playing, run, stage, step, tab, type Stage, type Tab } from "./app";
 import { copyLink, say } from "./link";
 import { first, last, moveBy, seek, toLive, toPermission, toProblem } from "./moves";
 import { nextTheme } from "./theme";
@@ -35,7 +36,7 @@ function seekBy(part: number): void {
 
 export const BINDINGS: readonly Binding[] = [
   { keys: ["j"], shown: "J", does: "next step", group: "Move", run: () => moveBy(1) },
-  { keys: ["k"], shown: "K", does: "step before", group: "Move", run: () => moveBy(-1) },
+  { keys: ["k"], shown: "K", does: "step before", group: "Move", run: stepBack },
   {
     keys: ["n"],
     shown: "N",
@@ -59,6 +60,13 @@ export const BINDINGS: readonly Binding[] = [
   { keys: ["home"], shown: "Home", does: "first step", group: "Move", run: first },
   { keys: ["end"], shown: "End", does: "last step", group: "Move", run: last },
   { keys: [" "], shown: "Space", does: "play or pause", group: "Move", run: () => (playing.value = !playing.value) },
+  {
+    keys: ["u"],
+    shown: "U",
+    does: "up: the run that this one left, where it did",
+    group: "Move",
+    run: () => toParent(),
+  },
   { keys: ["l"], shown: "L", does: "live: to the end, and along with it", group: "Move", run: live },
 
   { keys: ["w"], shown: "W", does: "zoom in", group: "Timeline", run: () => zoomBy(0.5) },
@@ -146,6 +154,13 @@ function writes(target: EventTarget | null): boolean {
 function back(): void {
   if (drawer.value !== "none") drawer.value = "none";
   else filter.value = "all";
+}
+
+function stepBack(): void {
+  const left = leftOf(run.value);
+  if (left !== null && left.step > 0 && step.value === 0 && filter.value === "all")
+    return say(`step ${left.step - 1} is one of run ${left.run.slice(-4)}: U goes there`);
+  moveBy(-1);
 }
 
 function live(): void {

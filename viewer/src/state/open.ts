@@ -24,6 +24,7 @@ import {
   view,
   type Open,
 } from "./app";
+import { nextFrame } from "./frames";
 import { follow, parse, say, type Place } from "./link";
 import { maskAgain } from "./mask";
 import { goTo, grew } from "./moves";
@@ -272,13 +273,10 @@ let drawn = false;
 function redraw(): void {
   if (drawn) return;
   drawn = true;
-  const bump = (): void => {
+  nextFrame(() => {
     drawn = false;
     version.value++;
-  };
-  // A page in the background has no frames, and a live run goes on all the same.
-  if (typeof requestAnimationFrame === "function" && !document.hidden) requestAnimationFrame(bump);
-  else setTimeout(bump, 16);
+  });
 }
 
 function end(open: Open | null): void {

@@ -8,7 +8,8 @@ import { prepare, scan } from "../core/scan";
 import { search, type Progress, type Query } from "../core/search";
 import type { Recording, StepBody } from "../core/types";
 import { verdictOf } from "../core/verdict";
-import type { Open } from "./app";
+import { version, type Open } from "./app";
+import { behindFrame } from "./frames";
 
 /** Where a recording lies: a file of the user, an address, a run of the page's server, or the page itself. */
 export type Source = { file: File } | { url: string } | { served: string; about?: unknown } | { inside: true };
@@ -44,9 +45,14 @@ export async function openSource(source: Source, watch: Watch): Promise<{ open: 
     verdict: verdictOf(recording, scanning.outline),
     server: "served" in source ? baseOf(source.served) : null,
   };
-  inner.set(open, { recording, outline: scanning.outline });
   let checking: Checking | null = null;
   let stopped = false;
+  let judging = recording;
+  const judge = (everything = false): void => {
+    checking?.stop();
+    checking = check(judging, integrity, () => watch.changed(open), { everything });
+  };
+  inner.set(open, { recording, outline: scanning.outline, judge });
   // The rows are folded first, since they are what is looked at; then the record is judged.
   scanning.done
     .catch((reason: unknown) => {
@@ -56,7 +62,7 @@ export async function openSource(source: Source, watch: Watch): Promise<{ open: 
       watch.changed(open);
     })
     .then(() => {
-      if (!stopped) checking = check(recording, integrity, () => watch.changed(open));
+      if (!stopped) judge();
     });
   const growing: Recording = recording;
   const unfollow = growing.follow?.((rows, state) => {
@@ -79,11 +85,14 @@ export async function openSource(source: Source, watch: Watch): Promise<{ open: 
       return watch.changed(open);
     }
     if (stopped) return;
-    checking?.stop();
     Object.assign(integrity, again.integrity);
     watch.changed(open);
-    checking = check(again.recording, integrity, () => watch.changed(open));
+    judging = again.recording;
+    judge();
   };
+  // The first screen has its first rows in it: drawn without them, it would be laid out twice.
+  await scanning.first;
+  behindFrame(() => scanning.begin());
   return {
     open,
     stop: () => {
@@ -95,7 +104,8 @@ export async function openSource(source: Source, watch: Watch): Promise<{ open: 
   };
 }
 
-function baseOf(id: string): string {
+/** The address of a run of the server. */
+export function baseOf(id: string): string {
   return `r/${encodeURIComponent(id)}/`;
 }
 
@@ -109,7 +119,17 @@ async function read(source: Source): Promise<Opened> {
 }
 
 /** What the core knows of an open run beside what panes may ask of it. */
-const inner = new WeakMap<Open, { recording: LogRecording; outline: Folded }>();
+const inner = new WeakMap<Open, { recording: LogRecording; outline: Folded; judge: (everything: boolean) => void }>();
+
+/** Checks again, and fetches whatever that takes: rows and contents that were left, since they are many. */
+export function checkAll(open: Open): void {
+  const { integrity } = open,
+    known = inner.get(open);
+  if (known === undefined) return;
+  if (integrity.verdict === "unread" || integrity.verdict === "sealed") integrity.verdict = "checking";
+  known.judge(true);
+  version.value++;
+}
 
 /** The bodies of step `i`. Rejects where they cannot be read, or once nobody waits for them any more. */
 export async function loadBody(open: Open, i: number, abort: AbortSignal): Promise<StepBody> {

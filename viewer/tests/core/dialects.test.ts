@@ -107,7 +107,7 @@ describe("odd answers", () => {
       readAnswer("openai.chat", 429, "", '{"error":{"type":"rate_limit_error","message":"slow down"}}')?.error,
     ).toBe("rate_limit_error: slow down");
     expect(readAnswer("anthropic.messages", 502, "text/html", "<html>bad gateway</html>")?.error).toContain("not JSON");
-    expect(readAnswer("gemini.generate", 200, "", "{}")).toBeNull();
+    expect(readAnswer("bedrock.converse", 200, "", "{}")).toBeNull();
   });
 
   it("give alternatives only where the provider gave probabilities", () => {

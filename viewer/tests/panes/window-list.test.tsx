@@ -46,6 +46,21 @@ const scroll = (box: HTMLElement, to: number): void => {
   });
 };
 
+describe("rows that keys do not go to", () => {
+  it("are drawn and pressed; the first that keys reach is the one behind them", () => {
+    const picked: number[] = [];
+    const press = (box: HTMLElement, key: string): void => {
+      act(() => void box.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true })));
+    };
+    const box = show({ length: 9, first: 3, active: 3, onPick: (at) => picked.push(at) });
+    expect(places().slice(0, 4)).toEqual([0, 1, 2, 3]);
+    for (const key of ["Home", "ArrowUp", "PageUp", "ArrowDown"]) press(box, key);
+    expect(picked.splice(0)).toEqual([3, 3, 3, 4]);
+    act(() => void rows()[1]?.click());
+    expect(picked).toEqual([1]);
+  });
+});
+
 describe("a million rows", () => {
   const length = 1_000_000;
 

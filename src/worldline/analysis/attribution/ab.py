@@ -25,7 +25,7 @@ from worldline.analysis.attribution.intervals import (
     newcombe,
     z_of,
 )
-from worldline.analysis.attribution.spending import BudgetSpent, Spending
+from worldline.analysis.attribution.spending import BudgetSpent, Spending, Spent
 from worldline.analysis.stats import PassRates, pass_rates, wilson
 from worldline.errors import UsageError
 
@@ -98,22 +98,13 @@ class Triple(msgspec.Struct, frozen=True):
     second_outcomes: Count
 
 
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+class Comparison(Spent, frozen=True):
     """The answer: each arm, and each pair of them."""
 
     at: int
     arms: list[ArmResult]
     differences: list[Difference]
     delta: float
-    rollouts: int = 0
-    live_steps: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    money: float = 0.0
-    undefined: int = 0
-    diverged: int = 0
-    stopped: str | None = None
-    warnings: list[str] = []
 
     def triples(self, state: str, actions: dict[str, str]) -> list[Triple]:
         """The triples of one state (its hash) for arms that stand for an action, by name; other arms are left out."""

@@ -56,9 +56,10 @@ class Weakness(msgspec.Struct, frozen=True):
 
 
 def aggregate(failed: Sequence[FailedRun], delta: float = 0.05) -> Weakness:
-    """The weak steps of a task. Raises `UsageError` for no runs, or names that do not fit a run."""
+    """The weak steps of a task. Raises `UsageError` for no runs, one given twice, or names that do not fit a run."""
     if not failed:
         raise UsageError("no attributed run was given: there is nothing to put together")
+    refuse_twice([one.run for one in failed])
     lost: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     culprits: dict[str, int] = defaultdict(int)
     verdicts: dict[str, int] = defaultdict(int)
@@ -73,6 +74,12 @@ def aggregate(failed: Sequence[FailedRun], delta: float = 0.05) -> Weakness:
     steps = [_weak(name, by_run, culprits[name], failed, delta) for name, by_run in lost.items()]
     steps.sort(key=lambda step: (-step.culprit_in, -step.mean_drop, step.name))
     return Weakness(len(failed), steps, dict(sorted(verdicts.items())), _warnings(failed))
+
+
+def refuse_twice(runs: Sequence[str]) -> None:
+    """Raise `UsageError` where a run is among these more than once: it would count for more than one."""
+    if twice := next((run for run in runs if runs.count(run) > 1), None):
+        raise UsageError(f"{twice} was given twice: a run counts once", run=twice)
 
 
 def _weak(name: str, by_run: dict[str, float], culprit: int, failed: Sequence[FailedRun], delta: float) -> WeakStep:

@@ -116,8 +116,8 @@ class RecordedSteps(msgspec.Struct, frozen=True):
             raise Ineligible("the run did not fail: there is no failure to attribute", reasons=["the run succeeded"])
         if not self.open_steps:
             raise Ineligible(
-                "no step of the run can be drawn anew: none was recorded with a policy. Force other actions instead "
-                "(worldline repair)",
+                "no step of the run can be drawn anew: on record no model is asked and no chance drawn, so the agent "
+                "does the same every time. Change the agent, no step is to blame",
                 reasons=["no step is resamplable"],
             )
         return self.open_steps

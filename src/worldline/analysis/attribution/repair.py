@@ -20,7 +20,7 @@ from worldline.analysis.attribution.asking import Asking, Budget, Count, Do, Dra
 from worldline.analysis.attribution.certify import count
 from worldline.analysis.attribution.drift import drift
 from worldline.analysis.attribution.intervals import EVERYTHING, Interval, confidence_sequence
-from worldline.analysis.attribution.spending import BudgetSpent, Spending
+from worldline.analysis.attribution.spending import BudgetSpent, Spending, Spent
 from worldline.errors import UsageError
 
 Source = Literal["recorded", "rescued", "user", "model"]
@@ -68,7 +68,7 @@ class Tested(msgspec.Struct, frozen=True):
     state: Literal["valid", "invalid", "outdone", "open"]
 
 
-class Repair(msgspec.Struct, frozen=True, kw_only=True):
+class Repair(Spent, frozen=True):
     """The answer. `fix` is the valid candidate with the least drift, `wrong` what the agent did at its steps.
 
     `verdict` is `validated`, `none` (no candidate reached the target) or `budget`.
@@ -81,15 +81,6 @@ class Repair(msgspec.Struct, frozen=True, kw_only=True):
     tested: list[Tested]
     target: float
     delta: float
-    rollouts: int = 0
-    live_steps: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    money: float = 0.0
-    undefined: int = 0
-    diverged: int = 0
-    stopped: str | None = None
-    warnings: list[str] = []
 
 
 @dataclass

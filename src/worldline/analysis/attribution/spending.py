@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+import msgspec
+
 from worldline.analysis.attribution.asking import Asking, Budget, Draw, Outcome
 
 MANY = 0.05  # undefined rollouts, from which on a warning is due
@@ -12,6 +14,20 @@ MANY = 0.05  # undefined rollouts, from which on a warning is due
 
 class BudgetSpent(Exception):
     """A cap is reached; `args` has its name. Caught where the method gives its answer."""
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """What a study did cost, the last fields of its answer; `stopped` names the cap that ended it."""
+
+    rollouts: int = 0
+    live_steps: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    money: float = 0.0
+    undefined: int = 0
+    diverged: int = 0
+    stopped: str | None = None
+    warnings: list[str] = []
 
 
 class Spending:

@@ -23,12 +23,16 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """What came of a job: `value`, or why it was `lost`. `tries` counts how often it was asked."""
+    """What came of a job: `value`, or why it was `lost`. `tries` counts how often it was asked.
+
+    `over` says that it was lost because its time was over: it would be again, so it is not asked again.
+    """
 
     key: str
     value: bytes | None = None
     lost: str | None = None
     tries: int = 1
+    over: bool = False
 
 
 Work = Callable[[bytes], "bytes | Awaitable[bytes]"]
@@ -68,7 +72,7 @@ def settle(executor: Executor, batch: Sequence[Job], heard: Heard = nobody, retr
     for attempt in range(1, retries + 2):
 
         def hear(index: int, done: Done, due: list[int] = due, attempt: int = attempt) -> None:
-            if done.lost is None or attempt == retries + 1:
+            if done.lost is None or done.over or attempt == retries + 1:
                 told = msgspec.structs.replace(done, tries=attempt)
                 results[due[index]] = told
                 heard(due[index], told)

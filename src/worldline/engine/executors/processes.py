@@ -1,8 +1,8 @@
 """The executor that spreads jobs over processes. Each process is a group of its own, so that nothing of it outlives it.
 
 Processes are spawned, never forked: the caller has threads. A process that dies loses the job it had and is replaced;
-one that says that its job left something behind is replaced, too. When the caller itself dies its processes see it and
-end, with all they started.
+one that says that its job left something behind is replaced, too, and one that does not come to an end is killed. When
+the caller itself dies its processes see it and end, with all they started.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 import msgspec
 
+from worldline.engine import clock
 from worldline.engine.executors.executor import Done, Heard, Job, Work, nobody
 from worldline.errors import Cancelled, UsageError
 
@@ -29,9 +30,9 @@ _soiled = False
 
 
 class _Told(msgspec.Struct, frozen=True):
-    """What a process says of a job; `last` where it takes no more."""
+    """What a process says: that it begins a job, or what came of it; `last` where it takes no more."""
 
-    done: Done
+    done: Done | None = None
     last: bool = False
 
 
@@ -49,11 +50,13 @@ def in_pool() -> bool:
 class Processes:
     """Carries out jobs in up to `flight` processes. `work` must be picklable: it is sent there once for each.
 
-    Raises `UsageError` for work that cannot be sent.
+    A job that takes longer than `limit` seconds is lost, and its process killed. Raises `UsageError` for work that
+    cannot be sent.
     """
 
-    def __init__(self, work: Work, flight: int | None = None) -> None:
+    def __init__(self, work: Work, flight: int | None = None, limit: float | None = None) -> None:
         self._work = work
+        self._limit = limit
         self.flight = max(1, flight or os.cpu_count() or 1)
         self._workers: list[_Worker] = []
         self._awake, self._wake = multiprocessing.Pipe(duplex=False)
@@ -113,8 +116,8 @@ class Processes:
         return found
 
     def _ended(self, busy: dict[_Worker, tuple[int, Job]]) -> list[tuple[_Worker, Done]]:
-        """Wait until some have ended, and what came of them."""
-        ready = wait([self._awake, *(worker.pipe for worker in busy)])
+        """Wait until some have ended, or their time is over, and what came of them."""
+        ready = wait([self._awake, *(worker.pipe for worker in busy)], self._patience(busy))
         if self._awake in ready:
             self._awake.recv_bytes()
             raise Cancelled("cancelled while a batch ran")
@@ -126,10 +129,23 @@ class Processes:
                 self._drop(worker)
                 found.append((worker, Done(job.key, lost=f"its process ended ({worker.how_it_ended()})")))
                 continue
+            if told.done is None:
+                worker.due = None if self._limit is None else clock.monotonic_ns() + int(self._limit * 1e9)
+                continue
+            worker.due = None
             if told.last:
                 self._drop(worker)
             found.append((worker, told.done))
+        for worker in [worker for worker in busy if worker.due is not None and worker.due <= clock.monotonic_ns()]:
+            self._drop(worker)
+            lost = f"it did not end within {self._limit:g} s, and its process was killed"
+            found.append((worker, Done(busy[worker][1].key, lost=lost, over=True)))
         return found
+
+    def _patience(self, busy: dict[_Worker, tuple[int, Job]]) -> float | None:
+        """Seconds until the time of one of them is over; None where there is no limit."""
+        due = [worker.due for worker in busy if worker.due is not None]
+        return max(0.0, (min(due) - clock.monotonic_ns()) / 1e9) if due else None
 
     def _drop(self, worker: _Worker) -> None:
         if worker in self._workers:
@@ -138,7 +154,9 @@ class Processes:
 
 
 class _Worker:
-    """One process and the pipe to it."""
+    """One process and the pipe to it. `due` is when the job that it has must have ended."""
+
+    due: int | None = None
 
     def __init__(self, work: Work) -> None:
         self.pipe, theirs = multiprocessing.Pipe()
@@ -200,6 +218,7 @@ def _serve(work: Work, pipe: Connection[Any, Any]) -> None:
             job = msgspec.json.decode(pipe.recv_bytes(), type=Job)
         except (EOFError, OSError):
             return
+        pipe.send_bytes(msgspec.json.encode(_Told()))
         (done,) = inline.submit([job])
         pipe.send_bytes(msgspec.json.encode(_Told(done, _soiled)))
         if _soiled:

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from worldline.engine.codings import DECODERS
 from worldline.engine.redact.erase import Eraser
 from worldline.engine.redact.jsontext import Edit, applied, merged, moved
 from worldline.engine.redact.rules import UNREADABLE, marker
-from worldline.engine.stream import DECODERS
 from worldline.errors import Damaged, Ineligible
 from worldline.model import fields
 from worldline.model.events import Event

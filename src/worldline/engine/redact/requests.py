@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from worldline.engine.facts import request_facts
+from worldline.engine.facts import Told, request_facts
 from worldline.engine.redact.erase import Eraser
 from worldline.engine.redact.jsontext import Edit, applied, moved
 from worldline.engine.redact.recontent import Contents
@@ -42,7 +42,7 @@ class Requests:
         self._reader = ContextReader(recording.content, recording.loaded, recording.tier_key)
         self._elements: dict[bytes, bytes] = {}
         self._neighbours: set[tuple[int, int]] = set()
-        self._results: set[str] = set()
+        self._told = Told()
         self._lost = "withheld"  # what became of the latest part of a request that is not here
         self._named_contents = _context_contents(recording, contents.eraser)
         self.latest: tuple[bytes, bytes] = (b"", b"")
@@ -57,7 +57,7 @@ class Requests:
             raise odd(event)
         before = [str(result) for result in listed(self._recording, event, "results")]
         if "context_hash" not in form:  # withheld when it was recorded: nothing but a commitment
-            self._results.update(before)
+            self._told.seen.update(before)
             return data | {"body": encode_json(form)}
         try:
             body = self._reader.rebuild(str(event.call), form)
@@ -65,9 +65,9 @@ class Requests:
             return self._without(data, form, lost)
         new = self._erased(event, body)
         if new != body:
-            told = request_facts(str(event.data.get("name")), new, self._results)
+            told = request_facts(str(event.data.get("name")), new, self._told, str(event.data.get("path", "")))
             data = with_length(with_facts(data, told), len(new))
-        self._results.update(before)
+        self._told.seen.update(before)
         self.latest = (body, new)
         return data | {"body": encode_json(self._contents.keep.body(str(event.call), new, tier_of(form)))}
 

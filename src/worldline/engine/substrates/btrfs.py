@@ -16,6 +16,7 @@ import msgspec
 
 from worldline.engine import clock
 from worldline.engine.substrates import subvolumes
+from worldline.engine.substrates.apart import refuse_whole
 from worldline.engine.substrates.files import Files
 from worldline.engine.substrates.folder import FolderEnv
 from worldline.engine.substrates.holders import refuse_held
@@ -71,6 +72,7 @@ class Btrfs:
     def open(self, workspace: Path, policy: Policy) -> BtrfsEnv:
         """Take charge of a subvolume. Raises `Unavailable` for what is none, or not on the store's file system."""
         workspace = workspace.absolute()
+        refuse_whole(NAME, policy)
         why = self.probe().why_not
         if why is None and not subvolumes.is_subvolume(workspace):
             why = f"{workspace} is no subvolume of btrfs"

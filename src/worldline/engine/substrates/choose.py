@@ -3,17 +3,20 @@
     need            tried in this order
     files           btrfs, files               (the default: no state of processes is needed)
     process         criu, vm, btrfs, files     (foreign processes, daemons)
-    in-process      zygote, btrfs, files       (an environment in this Python process)
+    in-process      zygote, btrfs, files       (an environment in this Python process: its `factory` is named)
     nothing         none
 
-A substrate that is not built in is never chosen. `git` and `overlay` are taken by name alone: the one does not keep
+The zygote keeps the files beside the process. What takes its place keeps the files alone, and that is said. A substrate
+that is not built in is never chosen. `git` and `overlay` are taken by name alone: the one does not keep
 all, the other holds the agent's edits in layers while it works in the user's own folder. Who asks for one by name gets
 it or the next one down, with the reason; with `strict` it is that one or `Unavailable`.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +28,10 @@ from worldline.engine.substrates.git import Git
 from worldline.engine.substrates.none import Nothing
 from worldline.engine.substrates.overlay import Overlay
 from worldline.engine.substrates.substrate import Caps, Degraded, Env, Policy, Substrate
+from worldline.engine.substrates.zygote import Zygote
 from worldline.errors import Unavailable, UsageError
 
+_log = logging.getLogger("worldline")
 AUTO = "auto"
 ORDER = {
     "files": ("btrfs", "files"),
@@ -41,7 +46,14 @@ _BELOW = {
 }  # what a named one degrades to; any other to the order of its need
 
 Make = Callable[[Path], Substrate]  # of a store of runs
-BUILT_IN: dict[str, Make] = {"none": Nothing, "git": Git, "files": Files, "btrfs": Btrfs, "overlay": Overlay}
+BUILT_IN: dict[str, Make] = {
+    "none": Nothing,
+    "git": Git,
+    "files": Files,
+    "btrfs": Btrfs,
+    "overlay": Overlay,
+    "zygote": Zygote,
+}
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,16 +73,22 @@ def open_workspace(
     policy: Policy,
     wanted: str = AUTO,
     *,
-    need: str = "files",
+    need: str | None = None,
+    factory: str | None = None,
     strict: bool = False,
     known: Mapping[str, Make] | None = None,
 ) -> Choice:
     """Open a folder with the best substrate that can be had, or with the one that is `wanted`.
 
+    `factory` (`module:name`) makes the environment that is to be kept with the folder: then `need` is `in-process`,
+    else it is `files`, where nothing else is said. What the factory raises is its user's, and is no reason to degrade.
     Raises `Unavailable` where none can be had (or, with `strict`, the wanted one cannot), `UsageError` for a name that
     names none.
     """
-    makes = BUILT_IN if known is None else known
+    makes = dict(BUILT_IN if known is None else known)
+    if factory is not None and makes.get("zygote") is Zygote:
+        makes["zygote"] = partial(Zygote, factory=factory)
+    need = need or ("files" if factory is None else "in-process")
     if need not in ORDER or (wanted != AUTO and wanted not in makes):
         raise UsageError(f"a substrate is one of {AUTO}, {', '.join(sorted(makes))}, not {wanted!r}", substrate=wanted)
     order = ORDER[need] if wanted == AUTO else (wanted, *_BELOW.get(wanted, ORDER[need]))
@@ -85,6 +103,8 @@ def open_workspace(
                 raise
             continue
         degraded = tuple(Degraded(wanted=other, used=name, why=why) for other, why in given_up)
+        for each in degraded:
+            _log.log(logging.INFO if wanted == AUTO and need == "files" else logging.WARNING, "%s", each)
         return Choice(substrate=substrate, env=env, degraded=degraded)
     reasons = "; ".join(f"{name}: {why}" for name, why in given_up)
     raise Unavailable(f"no substrate can keep {workspace}: {reasons}", substrate=wanted, why=reasons)

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from worldline.engine import clock
+from worldline.engine.substrates.apart import Note, secret_notes
 from worldline.engine.substrates.folder import FolderEnv
 from worldline.engine.substrates.holders import holders
 from worldline.engine.substrates.materialise import Materialiser, remove
@@ -25,7 +26,8 @@ from worldline.model import tree
 from worldline.model.events import encode_json
 from worldline.model.tree import Change
 from worldline.store import layout
-from worldline.store.snapshots import SnapshotStore
+from worldline.store.secrets.vault import Vault
+from worldline.store.snapshots import SnapshotStore, exhausted
 
 FORMAT = "worldline-snapshot/1"
 SPARES = 2
@@ -55,6 +57,7 @@ class Files:
         self.store = store
         self.snapshots = SnapshotStore(store)
         self._forks = forks or self.snapshots.place / "forks"
+        self.secrets: Vault | None = None  # what its forks keep out of their snapshots
 
     def probe(self) -> Caps:
         """It can always be had where folders can be opened by descriptors."""
@@ -75,8 +78,9 @@ class Files:
         """`n` copies of the workspace, GATED. One without a place in `into` is removed when it is closed."""
         taken = self.record(ref)
         made: list[FilesEnv] = []
-        layout.make_private(self._forks, shared=True)
         try:
+            with exhausted("the fork", self._forks):
+                layout.make_private(self._forks, shared=True)
             for number in range(n):
                 own = not into
                 place = self._forks / f"{identity}-{number}-{clock.new_id('env')[-8:]}" if own else into[number]
@@ -88,7 +92,10 @@ class Files:
         return made
 
     def _env(self, taken: Taken, place: Path, seed: str, own: bool) -> FilesEnv:
-        policy = Policy(store=self.store, exclude=taken.exclude, largest=taken.largest)
+        apart = secret_notes(taken.snapshot.notes)
+        policy = Policy(
+            store=self.store, exclude=taken.exclude, largest=taken.largest, secrets=self.secrets, apart=apart
+        )
         return FilesEnv(self, place, policy, Life(place.name, State.GATED), own=own, seed=seed)
 
     def _made(self, taken: Taken, place: Path, seed: str, own: bool) -> FilesEnv:
@@ -108,6 +115,10 @@ class Files:
             forget(self.snapshots, spare)
             try:
                 env.bring(taken, alone=True)
+            except Unsupported:  # somebody left there what no snapshot holds
+                remove(env.root)
+                env.scanner.seen = None
+                continue
             except BaseException:
                 remove(env.root)
                 raise
@@ -120,7 +131,8 @@ class Files:
         Raises `Corrupt`, `StaleBase`, `ResourceExhausted`.
         """
         taken = self.record(ref)
-        layout.make_private(self._forks, shared=True)
+        with exhausted("the spare", self._forks):
+            layout.make_private(self._forks, shared=True)
         env = self._env(taken, self._forks / f"spare-{clock.new_id('env')[-8:]}", "", own=True)
         env.scanner.seen = Materialiser(self.snapshots).make(self.tree_of(ref), env.root)
         env.close()
@@ -128,7 +140,10 @@ class Files:
     def spare(self, env: FilesEnv) -> bool:
         """Keep a closed fork's folder for the next one. False where there are enough, or somebody still holds it."""
         folder = self.snapshots.place / "spares"
-        layout.make_private(folder, shared=True)
+        try:
+            layout.make_private(folder, shared=True)
+        except OSError:  # a full disk has no room for what is only to save time
+            return False
         if len(list(folder.glob("env_*"))) >= SPARES or holders(env.root):
             return False
         spare = folder / clock.new_id("env")
@@ -270,7 +285,11 @@ class FilesEnv(FolderEnv):
         self._own = own
         self.scanner = Scanner(root, files.snapshots, policy)
         if life.state is State.COLD:
-            self.scanner.seen = recall(files.snapshots, root)
+            self.scanner.recalled(recall(files.snapshots, root))
+
+    def keep_apart(self, notes: Sequence[Note]) -> None:
+        """Leave out what these notes name, too: it holds a secret where the agent sees it."""
+        self.policy = self.scanner.policy = msgspec.structs.replace(self.policy, apart=tuple(notes))
 
     def snapshot(self, seq: int) -> SnapRef:
         """Keep the workspace as it is behind row `seq`."""
@@ -302,13 +321,16 @@ class FilesEnv(FolderEnv):
     def bring(self, taken: Taken, *, alone: bool = False) -> list[Change]:
         """Make the folder what was taken. Returns what had to be changed; what is noted there stays as it is.
 
-        `alone` says that nobody else can reach it, so that it need not be read again to see whether somebody did.
+        `alone` says that nobody else can reach it, so that it need not be read again to see whether somebody did, and
+        that it was another branch's: what is in no snapshot goes, too. Raises `Unsupported` where that cannot be told.
         """
         snapshots = self.files.snapshots
         with snapshots.held():
             maker = Materialiser(snapshots)
             target = maker.read_tree(self.files.tree_of(taken.snapshot))
             scanned = self.scanner.scan()
+            if alone:
+                self._clear(scanned)
             apart = {note["path"] for note in (*taken.snapshot.notes, *scanned.notes)}
             changes = [
                 change
@@ -331,6 +353,23 @@ class FilesEnv(FolderEnv):
                 fds=[os.fsdecode(path) for path in wrong],
             )
         return changes
+
+    def _clear(self, scanned: Scanned) -> None:
+        """Remove what is no part of the environment, and what another branch has left there for that."""
+        unknown = [note["path"] for note in scanned.notes if note["path"] not in self.scanner.apart.given]
+        if unknown:
+            raise Unsupported(f"{self.root} holds what is in no snapshot", resource=unknown[0])
+        for path in map(self.root.joinpath, self.scanner.left_out):
+            if path.is_dir() and not path.is_symlink():
+                remove(path)
+            else:
+                path.unlink()
+
+    def give_back(self) -> None:
+        """Let go of a fork whose files nobody needs any more, wherever it stands: the next is made of its folder."""
+        self.life.to(State.CLOSED)
+        if not self.files.spare(self):
+            remove(self.root)
 
     def close(self) -> None:
         """Let go of it. A fork without a place of its own becomes a spare, or goes."""

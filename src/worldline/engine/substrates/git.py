@@ -8,15 +8,18 @@ content-addressed form, into which a commit is brought when it is first asked fo
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 
 import msgspec
 
 from worldline.engine import clock
+from worldline.engine.substrates.apart import Apart, Note
 from worldline.engine.substrates.files import Files, FilesEnv, Taken
 from worldline.engine.substrates.folder import FolderEnv
 from worldline.engine.substrates.git_tree import LINK, NESTED, imported, surroundings
@@ -25,12 +28,12 @@ from worldline.engine.substrates.materialise import Materialiser
 from worldline.engine.substrates.scan import own_folders, told
 from worldline.engine.substrates.states import AWAKE, STILL, Life, State
 from worldline.engine.substrates.substrate import Caps, Policy, SnapRef
-from worldline.errors import Busy, StaleBase, SubstrateError, Unavailable
+from worldline.errors import Busy, ResourceExhausted, SecretFound, StaleBase, SubstrateError, Unavailable
 from worldline.model import tree
 from worldline.model.events import encode_json
 from worldline.model.tree import Change
 from worldline.store import layout
-from worldline.store.snapshots import SnapshotStore
+from worldline.store.snapshots import FULL, SnapshotStore, exhausted
 
 REFS = "refs/worldline"
 _LOSSY = (
@@ -135,7 +138,7 @@ class GitEnv(FolderEnv):
         super().__init__(root, Life(str(root)))
         self.git = git
         self.policy = policy
-        self.repository = Repository(root, policy.store, policy.exclude)
+        self.repository = Repository(root, policy.store, policy.exclude, Apart(policy.secrets, policy.apart))
 
     def snapshot(self, seq: int) -> SnapRef:
         """Keep what git keeps of the workspace as it is behind row `seq`."""
@@ -148,7 +151,7 @@ class GitEnv(FolderEnv):
                 seq=seq,
                 tier="disk",
                 parent=self._last,
-                notes=(*self.repository.notes(), *moving),
+                notes=(*self.repository.notes(), *moving, *self.repository.secret),
             )
             commit = self.repository.commit(ref.id, f"worldline: behind row {seq}", written)
             said = {"repository": os.fspath(self.root.resolve()), "commit": commit}
@@ -173,11 +176,18 @@ class GitEnv(FolderEnv):
         self._last = ref.id
 
 
+# What git says of a full disk: in the system's words, or where it writes an index or an object, in its own.
+_FULL = {**{errno.errorcode[number]: os.strerror(number) for number in FULL}, "ENOSPC ": "Out of diskspace"}
+
+
 class Repository:
     """A user's repository, to which only objects and refs of ours are added."""
 
-    def __init__(self, root: Path, store: Path, exclude: Sequence[str] = ()) -> None:
+    def __init__(self, root: Path, store: Path, exclude: Sequence[str] = (), apart: Apart | None = None) -> None:
         self.root = root
+        self._apart = apart or Apart(None, ())
+        self._secret: dict[bytes, Note] = {}
+        self._looked_through = False  # whether what the index held before was
         SnapshotStore(store).make()
         inside = [
             os.path.relpath(own, root) for own in map(Path.resolve, own_folders(store)) if own.is_relative_to(root)
@@ -190,7 +200,8 @@ class Repository:
     def run(self, *words: str, data: bytes | None = None, more: Mapping[str, str] | None = None) -> bytes:
         """What git says. It runs nothing that the repository declares: no hook, no filter, no monitor.
 
-        Raises `StaleBase` where the repository is gone, `SubstrateError` with git's own words.
+        Raises `StaleBase` where the repository is gone, `SubstrateError` with git's own words, which is
+        `ResourceExhausted` where a disk is full.
         """
         if not (self.root / ".git").exists():
             raise StaleBase(f"the repository {self.root} is gone", ref=str(self.root))
@@ -200,7 +211,11 @@ class Repository:
         )
         if done.returncode:
             said = done.stderr.decode("utf-8", "replace").strip() or f"exit {done.returncode}"
-            raise SubstrateError(f"git {words[0]} in {self.root}: {said}", path=str(self.root))
+            what = f"git {words[0]} in {self.root}: {said}"
+            full = next((name for name, words in _FULL.items() if words in said), None)
+            if full is not None:
+                raise ResourceExhausted(what, resource=full.strip(), path=str(self.root))
+            raise SubstrateError(what, path=str(self.root))
         return done.stdout
 
     @cached_property
@@ -213,21 +228,63 @@ class Repository:
 
     def written(self) -> str:
         """Write what git keeps of the folder as it is now. Returns the tree's object."""
-        layout.make_private(self._index.parent, shared=True)
         own = {"GIT_INDEX_FILE": os.fspath(self._index)}
-        with layout.locked(self._index.with_suffix(".held")):
+        with ExitStack() as alone:
+            with exhausted("the snapshot", self._index.parent):
+                layout.make_private(self._index.parent, shared=True)
+                alone.enter_context(layout.locked(self._index.with_suffix(".held")))
             self._index.with_suffix(".index.lock").unlink(
                 missing_ok=True
             )  # of a git that was killed: the index is ours
+            self._keep_apart(own)
             self._add(own)
             self._to_the_byte(own)
             return self.run("write-tree", more=own).decode().strip()
+
+    @property
+    def secret(self) -> tuple[Note, ...]:
+        """The notes of what is left out for a secret in it."""
+        return tuple(note for _, note in sorted(self._secret.items()))
+
+    def _keep_apart(self, own: Mapping[str, str]) -> None:
+        """Look through what git would read now, at first through all that it has; what holds a secret is left out."""
+        if not self._apart.active:
+            return
+        which = ("--modified", "--others") if self._looked_through else ("--cached", "--others")
+        words = ("ls-files", "-z", *which, "--exclude-standard", "--", ".", *self._without)
+        asked = {*filter(None, self.run(*words, more=own).split(b"\0")), *self._secret}
+        self._secret = {path: note for path in asked if (note := self._note(os.fsdecode(path))) is not None}
+        self._looked_through = True
+        if self._secret:
+            self.run("update-index", "--force-remove", "-z", "--stdin", data=b"\0".join(self._secret) + b"\0", more=own)
+
+    def _note(self, path: str) -> Note | None:
+        """The note of a file that holds a secret, in itself or in its name; None for any other."""
+        shown = told(path)
+        parts = path.split("/")
+        for number in range(1, len(parts) + 1):
+            if note := self._apart.by_name("/".join(parts[:number]), told("/".join(parts[:number]))):
+                return note
+        place = os.path.join(self.root, path)
+        try:
+            if os.path.islink(place):
+                self._apart.refuse(os.fsencode(os.readlink(place)))
+            elif os.path.isfile(place):
+                self._apart.look_through(lambda: os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
+        except SecretFound as error:
+            return self._apart.found(path, shown, error, None)
+        except OSError:  # it is gone, or cannot be read: then git cannot, either, and says so
+            return None
+        return None
 
     def _add(self, own: Mapping[str, str]) -> None:
         """Take all into the index. Raises `Busy` where files change whenever git reads them, which it refuses."""
         for left in reversed(range(_TRIES)):
             try:
-                self.run("add", "--all", "--", ".", *self._without, more=own)
+                literal = [os.fsdecode(b":(exclude,top,literal)" + path) for path in self._secret]
+                self.run("add", "--all", "--", ".", *self._without, *literal, more=own)
+            except ResourceExhausted:
+                raise
             except SubstrateError as error:
                 if left:
                     continue

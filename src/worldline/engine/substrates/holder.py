@@ -20,12 +20,26 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from worldline.engine.substrates import mounts
 
 LONGEST = 1 << 20  # bytes of a request
+_ROOM, _INODES = 256 << 10, 32  # bytes, and files: many times what the kernel takes for two work folders
 HIDDEN = "workspace"  # what the place in the private memory is called
+
+
+class Layers(NamedTuple):
+    """What is mounted: folders from the top down, the one that is written to and its work folder, options."""
+
+    lowers: list[str]
+    upper: str | None
+    work: str | None
+    options: list[Any]
+
+
+class Lost(Exception):
+    """Nothing is mounted any more, and nothing can be."""
 
 
 class Held:
@@ -35,7 +49,7 @@ class Held:
         self.workspace = workspace
         self.view = f"{private}/{HIDDEN}"
         self.root: int | None = None
-        self.is_mounted = False
+        self.mounted: Layers | None = None
         mounts.join(outside)
         mounts.unshare(mounts.NEW_NAMESPACE)
         self.namespace = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
@@ -46,18 +60,42 @@ class Held:
         """Go into it."""
         mounts.join(self.namespace)
 
-    def stack(self, lowers: list[str], upper: str | None, work: str | None, options: list[Any]) -> dict[str, Any]:
-        """Take down what is mounted, and mount these layers. EBUSY leaves all as it was."""
+    def stack(self, layers: Layers) -> dict[str, Any]:
+        """Take down what is mounted, and mount these layers. A failure leaves all as it was.
+
+        Raises `OSError`, `Lost` where what was mounted could not be mounted again.
+        """
         self.enter()
+        before = self.mounted
+        if before is not None and layers.work is not None:
+            _refuse_full(layers.work)
         self._take_down()
-        mounts.mount_overlay(self.view, lowers, upper, work, options)
-        self.is_mounted = True
+        try:
+            return self._mount(layers)
+        except OSError as error:
+            if before is None:
+                raise
+            try:
+                if before.work is not None:
+                    _unmark(before)
+                self._mount(before)
+            except OSError as again:
+                raise Lost(f"{error.strerror}; and what was mounted before: {again.strerror}") from error
+            raise
+
+    def _mount(self, layers: Layers) -> dict[str, Any]:
+        mounts.mount_overlay(self.view, *layers)
+        if layers.upper is not None and os.statvfs(self.view).f_flag & os.ST_RDONLY:
+            # The kernel had no room for its work folder, and lets nobody write rather than say so.
+            mounts.unmount(self.view)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.mounted = layers
         if self.workspace is not None:
             mounts.mount_again(self.view, self.workspace)
         return self._shown()
 
     def _take_down(self) -> None:
-        if not self.is_mounted:
+        if self.mounted is None:
             return
         if self.workspace is not None:
             mounts.unmount(self.workspace)
@@ -72,7 +110,7 @@ class Held:
                 mounts.mount_again(self.view, self.workspace)
             self._shown()
             raise
-        self.is_mounted = False
+        self.mounted = None
 
     def _shown(self) -> dict[str, Any]:
         """Open the root at its number, which stays the same for as long as the environment lives."""
@@ -101,7 +139,7 @@ class Held:
                 os.kill(process, signal.SIGKILL)
         self.enter()
         with suppress(OSError):  # it may be mounted nowhere; whatever is goes with the namespace
-            if self.workspace is not None and self.is_mounted:
+            if self.workspace is not None and self.mounted is not None:
                 mounts.unmount(self.workspace, mounts.DETACH)
             mounts.unmount(os.path.dirname(self.view), mounts.DETACH)
         for descriptor in (self.root, self.namespace):
@@ -128,7 +166,7 @@ class Holder:
         self.held: dict[str, Held] = {}
         self.operations: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "open": self.open,
-            "stack": lambda asked: self.held[asked["env"]].stack(*_layers(asked)),
+            "stack": lambda asked: self.held[asked["env"]].stack(_layers(asked)),
             "close": self.close,
         }
 
@@ -136,7 +174,7 @@ class Holder:
         """A new namespace, with layers in it."""
         held = Held(self.outside, asked["private"], asked["workspace"])
         try:
-            answer = held.stack(*_layers(asked))
+            answer = held.stack(_layers(asked))
         except OSError:
             held.close()
             raise
@@ -171,14 +209,37 @@ class Holder:
             answer = self.operations[asked["op"]](asked)
         except OSError as error:
             answer = {"errno": error.errno or errno.EIO, "why": error.strerror or str(error)}
+        except Lost as lost:
+            answer = {"lost": str(lost)}
         with suppress(BrokenPipeError):  # then the next turn sees that nobody asks any more
             self.control.send(json.dumps(answer).encode())
         return True
 
 
-def _layers(asked: dict[str, Any]) -> tuple[list[str], str | None, str | None, list[Any]]:
+def _layers(asked: dict[str, Any]) -> Layers:
     options = [option if isinstance(option, str) else tuple(option) for option in asked["options"]]
-    return asked["lowers"], asked["upper"], asked["work"], options
+    return Layers(asked["lowers"], asked["upper"], asked["work"], options)
+
+
+def _refuse_full(place: str) -> None:
+    """Raise `OSError` where the kernel may find no room for what it makes in a work folder, or made there before."""
+    state = os.statvfs(place)
+    if state.f_bavail * state.f_frsize < _ROOM or (state.f_files and state.f_favail < _INODES):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _unmark(layers: Layers) -> None:
+    """Let the kernel take layers again that were mounted volatile: it marks them, since a crash may have torn them.
+
+    There was none: they were unmounted a moment ago, with all that was written to them.
+    """
+    assert layers.work is not None, "only what is written to is marked"
+    mark = os.path.join(layers.work, "work", "incompat")
+    with suppress(FileNotFoundError):
+        os.unlink(f"{mark}/volatile/dirty")
+    for path in (f"{mark}/volatile", mark):
+        with suppress(FileNotFoundError):
+            os.rmdir(path)
 
 
 def main(descriptor: int, parent: int, own_users: bool) -> int:

@@ -18,7 +18,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -151,15 +151,25 @@ class LayerStore:
 
     def point(self, name: str, link: str, target: str | Path | None) -> None:
         """Let a link of a base point to something else, in one step; None: to nothing."""
-        path = self.place / name / link
         if target is None:
-            path.unlink(missing_ok=True)
+            (self.place / name / link).unlink(missing_ok=True)
+            self._bases.pop(name, None)
         else:
-            new = path.with_name(f".{link}")
+            self.aim(name, link, target)()
+
+    def aim(self, name: str, link: str, target: str | Path) -> Callable[[], None]:
+        """Make all ready for `point`, here, where a full disk can be told; calling what is returned does it."""
+        path = self.place / name / link
+        new = path.with_name(f".{link}")
+        with exhausted(f"the link {link}", path.parent):
             new.unlink(missing_ok=True)
             new.symlink_to(target)
+
+        def point() -> None:
             new.rename(path)
-        self._bases.pop(name, None)
+            self._bases.pop(name, None)
+
+        return point
 
     def pointed(self, name: str, link: str) -> str | None:
         """What a link of a base points to; None where there is none."""

@@ -99,6 +99,8 @@ class Namespaces:
         return {**layers._asdict(), "options": options}
 
     def _shown(self, answer: dict[str, Any], layers: Layers) -> Shown:
+        if (lost := answer.get("lost")) is not None:
+            raise _unavailable(lost)
         number = answer.get("errno")
         if number is None:
             return Shown(Path(f"/proc/{self.pid}/fd/{answer['root']}"), answer["namespace"], tuple(answer["mounts"]))

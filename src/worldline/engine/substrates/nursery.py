@@ -24,7 +24,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from worldline.engine.substrates import mounts, quiescence
+from worldline.engine.substrates import hugepages, mounts, quiescence
 from worldline.engine.substrates.frames import Frames
 from worldline.engine.substrates.reseed import Chance
 from worldline.errors import ReseedFailed
@@ -95,6 +95,7 @@ class Process:
             self.chance.gather()
             gc.collect()
             gc.freeze()  # the collector would write to every page that it looks at
+            hugepages.gather()
         sys.stdout.flush()
         sys.stderr.flush()
         pids = []
@@ -214,6 +215,7 @@ def main(descriptor: int, parent: int, factory: str) -> int:
         except Exception as error:  # noqa: BLE001  # it is the user's, and is told
             of_its_own.send({"raised": type(error).__name__, "why": str(error), "where": traceback.format_exc()})
             os._exit(1)
+        hugepages.gather()
         of_its_own.send({"pid": os.getpid()})
         Process(environment, of_its_own, own, LIVE).serve()
     os.close(first)

@@ -19,6 +19,7 @@ from typing import TypeVar
 
 import msgspec
 
+from worldline.engine.substrates.apart import refuse_whole
 from worldline.engine.substrates.base import Base
 from worldline.engine.substrates.files import Files
 from worldline.engine.substrates.layers import DEEPEST, HEAD, Layer, place_for
@@ -28,6 +29,7 @@ from worldline.engine.substrates.substrate import Caps, Launch, Policy, SnapRef,
 from worldline.engine.substrates.underlay import Underlay
 from worldline.errors import StaleBase, Unavailable, UsageError
 from worldline.model import tree
+from worldline.store.snapshots import exhausted
 
 NAME = "overlay"
 TIER = "disk"
@@ -86,6 +88,7 @@ class Overlay:
         What a process that was killed left unsettled is settled first.
         """
         workspace = workspace.absolute()
+        refuse_whole(NAME, policy)
         if not workspace.is_dir():
             raise UsageError(f"no folder {workspace}", path=str(workspace))
         kept = self._kept_at(place_for(workspace, policy.store), policy)
@@ -149,21 +152,24 @@ class Overlay:
         layer = kept.layers.add(parent)
         try:
             if own_folder:
-                where.mkdir(mode=0o700)
+                with exhausted("the fork", where.parent):
+                    where.mkdir(mode=0o700)
+            point = kept.layers.aim(opens.name, HEAD, layer.id) if opens is not None else lambda: None
             shown = self.entered(
                 lambda: self.namespaces.open(layer.id, kept.layers.stack(parent, layer), kept.layers.private, where)
             )
-        except OSError as error:  # what it is to stand on, or in, is no file system for it
+        except BaseException as error:
             layer.drop()
+            if own_folder and where.exists():
+                where.rmdir()
+            if not isinstance(error, OSError):
+                raise
+            # What it is to stand on, or in, is no file system for it.
             why = f"{kept.layers.place} over {where}: {error.strerror or error}"
             raise Unavailable(f"overlay is not available: {why}", substrate=NAME, why=why) from None
-        except BaseException:
-            layer.drop()
-            raise
         env = OverlayEnv(self, kept, layer, shown, where, Life(name, state))
         env.opens, env.own_folder = opens, own_folder
-        if opens is not None:
-            kept.layers.point(opens.name, HEAD, layer.id)
+        point()
         return env
 
     def entered(self, open_one: Callable[[], T]) -> T:
@@ -289,13 +295,13 @@ class OverlayEnv:
         layers = self._kept.layers
         fresh = layers.add(parent)
         try:
+            point = layers.aim(self.opens.name, HEAD, fresh.id) if self.opens is not None else lambda: None
             self._shown = self._asked(partial(self._overlay.namespaces.stack, self._name, layers.stack(parent, fresh)))
         except BaseException:
             fresh.drop()
             raise
         self._layer = fresh
-        if self.opens is not None:
-            layers.point(self.opens.name, HEAD, fresh.id)
+        point()
 
     def _asked(self, ask: Callable[[], Shown]) -> Shown:
         try:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+_TASKS = "/proc/self/task"
 _WRITES = os.O_WRONLY | os.O_RDWR
 
 
@@ -24,10 +25,10 @@ def threads() -> list[str]:
     known = [thread for thread in threading.enumerate() if thread is not threading.current_thread()]
     numbers = {thread.native_id for thread in known} | {threading.get_native_id()}
     found = [thread.name for thread in known]
-    for task in Path("/proc/self/task").iterdir():
-        if int(task.name) not in numbers:
+    for task in os.listdir(_TASKS):
+        if int(task) not in numbers:
             with suppress(FileNotFoundError):  # it ended
-                found.append(f"{(task / 'comm').read_text().strip()} (not of Python)")
+                found.append(f"{Path(_TASKS, task, 'comm').read_text().strip()} (not of Python)")
     return sorted(found)
 
 
@@ -43,9 +44,9 @@ def resources(ours: Collection[int], children: Collection[int]) -> list[str]:
             found.append(f"pipe (descriptor {descriptor})")
         elif stat.S_ISREG(state.st_mode) and _flags(descriptor) & _WRITES:
             found.append(f"file open for writing: {link}")
-    for task in Path("/proc/self/task").iterdir():
-        with suppress(FileNotFoundError):
-            started = map(int, (task / "children").read_text().split())
+    for task in os.listdir(_TASKS):
+        with suppress(FileNotFoundError), open(f"{_TASKS}/{task}/children", "rb", buffering=0) as listed:
+            started = map(int, listed.read().split())
             found += [f"child process {number}" for number in started if number not in children]
     return sorted(set(found))
 

@@ -21,8 +21,9 @@ from pathlib import Path
 import msgspec
 
 from worldline.engine import clock
+from worldline.engine.substrates.apart import Apart, Note
 from worldline.engine.substrates.substrate import Policy
-from worldline.errors import ResourceExhausted, Unsupported
+from worldline.errors import ResourceExhausted, SecretFound, Unsupported
 from worldline.model import tree
 from worldline.model.tree import Entry, File, Folder, Symlink
 from worldline.store import layout
@@ -73,10 +74,28 @@ class Scanner:
         self.seen: SeenFolder | None = None
         self.generation = snapshots.generation
         self._notes: dict[str, str] = {}
+        self._secret: dict[str, Note] = {}
         self._links: defaultdict[tuple[int, int], list[bytes]] = defaultdict(list)
         self._changed: list[str] = []
         self._owner = (0, 0)
         self._hidden = set[tuple[int, int]]()
+        self.left_out: list[str] = []  # what the last pass found that is no part of the environment
+        self._began = 0  # when the last pass did
+        self._unsure = False  # whether what is known was read when other secrets may have been registered
+
+    @property
+    def policy(self) -> Policy:
+        """How it is read."""
+        return self._policy
+
+    @policy.setter
+    def policy(self, policy: Policy) -> None:
+        self._policy = policy
+        self.apart = Apart(policy.secrets, policy.apart)
+
+    def recalled(self, seen: SeenFolder | None) -> None:
+        """Know what another process knew: its files are looked through for secrets once."""
+        self.seen, self._unsure = seen, self.apart.active
 
     def scan(self, *, once: bool = False) -> Scanned:
         """The workspace as it is. Its contents are in the store then, durable.
@@ -93,17 +112,19 @@ class Scanner:
             groups = [paths for paths in self._links.values() if len(paths) > 1]
             document, digest = tree.encode_tree(self.seen.entry, groups)
             name = batch.add(document)
-        notes = tuple({"path": path, "why": why} for path, why in sorted(self._notes.items()))
-        return Scanned(name, digest, notes, batch.bytes)
+        notes = {path: {"path": path, "why": why} for path, why in self._notes.items()} | self._secret
+        return Scanned(name, digest, tuple(notes[path] for path in sorted(notes)), batch.bytes)
 
     def _passes(self, batch: Batch, once: bool) -> None:
         """Read until nothing changes any more."""
         first = self.seen is None
         for _ in range(self.policy.rereads + 1):
             before = self.seen
-            self._notes, self._changed = {}, []
+            self._notes, self._changed, self.left_out = {}, [], []
+            self._secret, self._began = dict(self.apart.given), clock.wall_ns()
             self._links.clear()
             self._one_pass(batch, before)
+            self._unsure = False
             if once or not (self._changed or first):
                 return
             first = False
@@ -139,7 +160,7 @@ class Scanner:
                 was = known.get(each.name)
                 try:
                     is_state = each.stat(follow_symlinks=False)
-                    if was is not None and was.settled:
+                    if was is not None and was.settled and not self._unsure:
                         size, mtime, ctime, inode, mode = was.key
                         if (
                             ctime == is_state.st_ctime_ns
@@ -153,6 +174,11 @@ class Scanner:
                             continue
                     path = at + each.name
                     if self.policy.exclude and self.excluded(path):
+                        self.left_out.append(path)
+                        continue
+                    if self.apart.active and (note := self.apart.by_name(path, told(path))) is not None:
+                        self.left_out.append(path)
+                        self._secret[note["path"]] = note
                         continue
                     if stat.S_ISDIR(is_state.st_mode):
                         self._into(batch, descriptor, each.name, path, folders.get(each.name), depth, found)
@@ -192,7 +218,7 @@ class Scanner:
             name=tree.text_of(os.fsencode(name)),
             mode=stat.S_IMODE(state.st_mode),
             owner=self._whose(state),
-            xattrs=self._attributes(descriptor, at),
+            xattrs=self.apart.without(self._attributes(descriptor, at)),
             digest=digest,
             node=node,
         )
@@ -232,18 +258,45 @@ class Scanner:
         found: SeenFolder,
     ) -> None:
         key = key_of(state)
+        if (note := self.apart.known(path, key)) is not None:
+            self._secret[note["path"]] = note
+            return
         if before is not None and before.settled and before.key == key:
+            if self._unsure and not self._still_kept(descriptor, name, path, before):
+                return
             found.files[name] = before
         elif self.policy.largest is not None and state.st_size > self.policy.largest:
             self._notes[told(path)] = f"not kept: its {state.st_size:,} bytes are over {self.policy.largest:,}"
             return
         else:
             read = self._link if stat.S_ISLNK(state.st_mode) else self._read
-            seen = found.files[name] = read(batch, descriptor, name, path, state)
+            try:
+                seen = found.files[name] = read(batch, descriptor, name, path, state)
+            except SecretFound as error:
+                self._hold(path, error, key if settled(state, self._began) else None)
+                return
             if (before is None and self.seen is not None) or (before is not None and seen.entry != before.entry):
                 self._changed.append(told(path))
         if state.st_nlink > 1 and stat.S_ISREG(state.st_mode):
             self._links[state.st_dev, state.st_ino].append(os.fsencode(path))
+
+    def _still_kept(self, descriptor: int, name: str, path: str, seen: Seen) -> bool:
+        """Whether a file or link that was kept before may be kept again; else it is named."""
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            if isinstance(seen.entry, Symlink):
+                self.apart.refuse(tree.bytes_of(seen.entry.target))
+            else:
+                self.apart.refuse(*(tree.bytes_of(text) for pair in seen.entry.xattrs for text in pair))
+                self.apart.look_through(lambda: os.open(name, flags, dir_fd=descriptor))
+        except SecretFound as error:
+            self._hold(path, error, seen.key)
+            return False
+        return True
+
+    def _hold(self, path: str, error: SecretFound, key: Key | None) -> None:
+        note = self.apart.found(path, told(path), error, key)
+        self._secret[note["path"]] = note
 
     def _read(self, batch: Batch, descriptor: int, name: str, path: str, state: os.stat_result) -> Seen:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -253,8 +306,9 @@ class Scanner:
             before = os.fstat(source)
             if not stat.S_ISREG(before.st_mode):
                 raise FileNotFoundError(errno.ENOENT, "another thing took its place", path)
-            content, size = batch.add_from(source, before.st_size)
             attributes = self._attributes(source, path)
+            self.apart.refuse(*(tree.bytes_of(text) for pair in attributes for text in pair))
+            content, size = batch.add_from(source, before.st_size, self.apart.vault)
             after = os.fstat(source)
         finally:
             os.close(source)
@@ -274,6 +328,7 @@ class Scanner:
     def _link(self, batch: Batch, descriptor: int, name: str, path: str, state: os.stat_result) -> Seen:
         taken = clock.wall_ns()
         target = os.readlink(name, dir_fd=descriptor)
+        self.apart.refuse(os.fsencode(target))
         texts = tree.text_of(os.fsencode(name)), tree.text_of(os.fsencode(target))
         entry = Symlink(name=texts[0], owner=self._whose(state), target=texts[1])
         return Seen(key_of(state), settled(state, taken), entry)

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 import msgspec
 
 from worldline.engine.substrates.states import State
+from worldline.store.secrets.vault import Vault
 
 FLATTEN_AT = 64
 
@@ -81,7 +82,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     `exclude` names paths below the workspace that are no part of the environment (`*` in them as in a shell, within
     one folder). A file of more than `largest` bytes is left out, and that is said. `flatten_at` is the depth at which a
-    chain of snapshots is made one; `rereads` how often a file is read again that changes while it is read.
+    chain of snapshots is made one; `rereads` how often a file is read again that changes while it is read. What holds
+    a secret that is registered in `secrets` is left out and named, and so is what `apart` names, notes of that kind.
     """
 
     store: Path
@@ -89,6 +91,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     largest: int | None = None
     flatten_at: int = FLATTEN_AT
     rereads: int = 3
+    secrets: Vault | None = None
+    apart: tuple[dict[str, str], ...] = ()
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):

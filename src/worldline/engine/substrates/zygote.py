@@ -33,11 +33,11 @@ DEBT = ("rng", "openssl", "uuid", "hooks")
 
 
 class Zygote:
-    """Environments that `factory` makes. Their files are kept in `store`."""
+    """Environments that `factory` makes (`module:name`; without one there are none). Files are kept in `store`."""
 
     name = NAME
 
-    def __init__(self, store: Path, factory: str) -> None:
+    def __init__(self, store: Path, factory: str | None = None) -> None:
         self.files = Files(store)
         self.factory = factory
         self._kept: dict[str, Member] = {}
@@ -49,13 +49,15 @@ class Zygote:
         if self._caps is None:
             missing = [name for name in ("fork", "pidfd_open") if not hasattr(os, name)]
             why = f"this system has no {' and no '.join(missing)}" if missing or sys.platform != "linux" else None
+            if why is None and self.factory is None:
+                why = "no environment of this process is named: say which factory (module:name) makes it"
             kept = Caps(name=NAME, tier=TIER, shares_ram=True, distinct=("files", *DEBT), why_not=why)
             self._caps = msgspec.structs.replace(kept, lossy=self.files.probe().lossy)
         return self._caps
 
     def open(self, workspace: Path, policy: Policy) -> ZygoteEnv:
         """Make the environment, in the folder. Raises `Unavailable`, `EnvironmentFailed`."""
-        if (why := self.probe().why_not) is not None:
+        if (why := self.probe().why_not) is not None or self.factory is None:
             raise Unavailable(f"zygote is not available: {why}", substrate=NAME, why=why)
         disk = self.files.open(workspace, policy)
         nursery = Nursery(self.factory, workspace)

@@ -6,6 +6,7 @@ Every dialect drives the same assembly, from one JSON body or from the events of
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Hashable
 from typing import Literal
 
@@ -47,7 +48,8 @@ class Assembly:
     """What has come of one answer.
 
     `finish` holds the reason of each choice by its index, empty until the choice gives one. `counts` are the raw
-    token counts of a dialect that sends them bit by bit. `ended` says that the dialect's end mark was seen.
+    token counts of a dialect that sends them bit by bit; `calls` and `called` count the tool calls of one that numbers
+    none, all and those without an id by name. `ended` says that the dialect's end mark was seen.
     """
 
     def __init__(self) -> None:
@@ -59,6 +61,8 @@ class Assembly:
         self.response_id: str | None = None
         self.finish: dict[int, str] = {}
         self.counts: dict[str, object] = {}
+        self.calls = 0
+        self.called: Counter[str] = Counter()
         self.usage: Usage | None = None
         self.ended = False
         self.error: str | None = None

@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 
 from worldline.model.dialects.foreign import flatten, obj, string
+from worldline.model.dialects.gemini import ROUTE
+from worldline.model.dialects.gemini_change import change_gemini
 from worldline.model.dialects.reading import DIALECTS
 
 _ARRAYS = {"openai.chat": "messages", "openai.responses": "input", "anthropic.messages": "messages"}
@@ -58,7 +60,7 @@ class Change(msgspec.Struct, frozen=True):
 
 def can_change(route: str) -> bool:
     """Whether requests of this route can be changed."""
-    return route in _ARRAYS
+    return route in _ARRAYS or route == ROUTE
 
 
 def change_request(route: str, body: bytes, change: Change) -> tuple[bytes, list[str]]:
@@ -69,15 +71,22 @@ def change_request(route: str, body: bytes, change: Change) -> tuple[bytes, list
     if not change:
         return body, []
     if not can_change(route):
-        raise ValueError(f"requests of {route} cannot be changed, only those of {', '.join(_ARRAYS)}")
+        raise ValueError(f"requests of {route} cannot be changed, only those of {', '.join((*_ARRAYS, ROUTE))}")
     try:
         parts = {name: bytes(raw) for name, raw in _raw_object.decode(body).items()}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"the request is no JSON object: {error}") from None
+    if route == ROUTE:
+        return _joined(body, parts, change_gemini(parts, change))
     done = _set(route, parts, change)
     done += _messages(route, parts, change)
     if change.system is not None:
         done += _system(route, parts, change.system)
+    return _joined(body, parts, done)
+
+
+def _joined(body: bytes, parts: dict[str, bytes], done: list[str]) -> tuple[bytes, list[str]]:
+    """The request of its members, where something was done to them."""
     if not done:
         return body, []
     return b"{" + b",".join(_encode(name) + b":" + raw for name, raw in parts.items()) + b"}", done

@@ -18,7 +18,7 @@ class Dialect:
 
     `route` is the name of its endpoint. `ask` reads a request body; `answer` a whole JSON answer and `event` one
     event of a stream, both into an assembly. `end_data` is the data of the event that ends a stream without being
-    JSON, where there is one.
+    JSON, where there is one. `listed` says that an answer may be a JSON array of such events.
     """
 
     route: str
@@ -26,6 +26,7 @@ class Dialect:
     answer: Callable[[Assembly, Body], None]
     event: Callable[[Assembly, Body], None]
     end_data: str | None = None
+    listed: bool = False
 
 
 def tool_name(tool: object) -> str:

@@ -35,6 +35,12 @@ _FIELDS = {
     "reasoning_effort": "the reasoning setting",
     "previous_response_id": "the earlier response that this request continues",
     "conversation": "the conversation at the provider that this request continues",
+    "systemInstruction": "the system prompt",
+    "system_instruction": "the system prompt",
+    "generationConfig": "the settings of the answer",
+    "generation_config": "the settings of the answer",
+    "toolConfig": "the choice of tools",
+    "tool_config": "the choice of tools",
 }
 
 _SYSTEM_ROLES = ("system", "developer")
@@ -80,7 +86,7 @@ def _meaning(body: Body, ask: Ask, steps: list[str | int], path: str) -> str | N
         if path == result.path or path.startswith((f"{result.path}.", f"{result.path}[")):
             return _result_of(ask, result.id)
     head, *rest = steps
-    if head in ("messages", "input"):
+    if head in ("messages", "input", "contents"):
         return _entry(ask, head, rest)
     if head in ("tools", "functions"):
         return _tool(ask, rest)
@@ -96,7 +102,7 @@ def _result_of(ask: Ask, call: str) -> str:
 
 def _entry(ask: Ask, head: str, rest: list[str | int]) -> str | None:
     if not rest:
-        return "the list of messages" if head == "messages" else "the input"
+        return "the input" if head == "input" else "the list of messages"
     place = rest[0]
     if not isinstance(place, int) or place >= len(ask.roles):
         return None

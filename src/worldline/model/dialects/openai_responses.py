@@ -172,3 +172,5 @@ def _usage(usage: Body) -> Usage | None:
 
 
 DIALECT = Dialect(route="openai.responses", ask=_ask, answer=_answer, event=_event)
+RETRIEVED = Dialect(route="openai.responses.retrieve", ask=_ask, answer=_answer, event=_event)
+"""An answer that went on in the background is fetched as the response object that it is."""

@@ -6,21 +6,44 @@ HTML page, bytes made to break a parser.
 
 from __future__ import annotations
 
-from worldline.model.dialects import anthropic, openai_chat, openai_responses, pydantic_ai
+from worldline.model.dialects import anthropic, gemini, openai_chat, openai_responses, pydantic_ai
 from worldline.model.dialects.assembly import Assembly
 from worldline.model.dialects.cut import close
 from worldline.model.dialects.dialect import Dialect
-from worldline.model.dialects.foreign import decode, error_text, parse
+from worldline.model.dialects.foreign import decode, error_text, objects, parse
+from worldline.model.dialects.routes import TOOLLESS
 from worldline.model.dialects.shapes import Ask, Decision
 from worldline.model.dialects.sse import all_events
 
 DIALECTS: dict[str, Dialect] = {
     dialect.route: dialect
-    for dialect in (openai_chat.DIALECT, openai_responses.DIALECT, anthropic.DIALECT, pydantic_ai.DIALECT)
+    for dialect in (
+        openai_chat.DIALECT,
+        openai_responses.DIALECT,
+        openai_responses.RETRIEVED,
+        anthropic.DIALECT,
+        gemini.DIALECT,
+        pydantic_ai.DIALECT,
+    )
 }
 """Every dialect that can be read, by the name of its route."""
 
 _SSE_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
+
+
+def can_read(route_name: str) -> bool:
+    """Whether the answers of this route can be read."""
+    return route_name in DIALECTS
+
+
+def model_of(route_name: str, path: str) -> str | None:
+    """The model that a request's path names, where this route has it there."""
+    return gemini.model_of(path) if route_name == gemini.ROUTE else None
+
+
+def carries_tools(route_name: str) -> bool:
+    """Whether an answer of this route may call tools; of a route that nobody knows, it may."""
+    return route_name not in TOOLLESS
 
 
 def read_request(route_name: str, body: bytes) -> Ask | None:
@@ -100,12 +123,21 @@ def _read_json(dialect: Dialect, assembly: Assembly, body: bytes) -> None:
         except ValueError:
             assembly.fail(f"the answer is not JSON: {fault}")
             return
-        if isinstance(parsed, dict):
-            dialect.answer(assembly, parsed)
+        _take(dialect, assembly, parsed)
         # A part cannot be an ended answer, whatever its fields say.
         assembly.ended = False
         return
+    if not _take(dialect, assembly, parsed):
+        assembly.fail(f"the answer is not an object: {error_text(parsed)[:200]}")
+
+
+def _take(dialect: Dialect, assembly: Assembly, parsed: object) -> bool:
+    """Read an answer, or a list of its events where the dialect sends one; False where it is neither."""
     if isinstance(parsed, dict):
         dialect.answer(assembly, parsed)
+    elif isinstance(parsed, list) and dialect.listed:
+        for _, event in objects(parsed):
+            dialect.event(assembly, event)
     else:
-        assembly.fail(f"the answer is not an object: {error_text(parsed)[:200]}")
+        return False
+    return True

@@ -39,6 +39,25 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("openai.models", "GET", f"/models/{_ID}"),
 )
 
+TOOLLESS = frozenset(
+    {
+        "openai.responses.compact",
+        "openai.responses.input_tokens",
+        "openai.responses.cancel",
+        "openai.threads.messages",
+        "openai.embeddings",
+        "openai.moderations",
+        "openai.images",
+        "openai.audio",
+        "openai.models",
+        "anthropic.count_tokens",
+        "anthropic.batches",
+        "gemini.embeddings",
+        "gemini.count_tokens",
+    }
+)
+"""Routes whose answers never call a tool, by what their interface is."""
+
 _PATTERNS = tuple((name, method, re.compile(f"{tail}$")) for name, method, tail in _TABLE)
 
 

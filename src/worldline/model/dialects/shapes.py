@@ -29,7 +29,8 @@ class ToolUse(msgspec.Struct, frozen=True):
 
     `arguments` is the text exactly as assembled: JSON by contract, but cut or invalid where the model or the wire
     made it so, and free text for OpenAI custom tools. `id` is the name itself for OpenAI's legacy `function_call`,
-    which has no call ids. A `runner` other than `client` means that no tool of the agent runs.
+    which has no call ids, and so it is for a call of Gemini's without one (the second of an answer: `NAME#2`). A
+    `runner` other than `client` means that no tool of the agent runs.
     """
 
     id: str
@@ -39,11 +40,15 @@ class ToolUse(msgspec.Struct, frozen=True):
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """The result of call `id` as a later request carries it, flattened to text, at the JSON `path` of its content."""
+    """The result of call `id` as a later request carries it, flattened to text, at the JSON `path` of its content.
+
+    `name` is the tool's, on a wire where a result says whose it is.
+    """
 
     id: str
     content: str
     path: str
+    name: str = ""
 
 
 class Usage(msgspec.Struct, frozen=True):

@@ -48,7 +48,8 @@ class Proxy:
     """Serves one run on a loopback port, in a thread of its own.
 
     `upstreams` maps a provider's name to its base URL; `markers` names the secrets in a header's value. Raises
-    `PortInUse`. In a replay nothing is ever sent upstream.
+    `PortInUse`. In a replay nothing is ever sent upstream; what asks it as a forward proxy, for any other address, is
+    refused, and stands in `strays`.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Proxy:
         self.boundary = boundary
         self.token = clock.token()
         self.failure: WorldlineError | None = None
+        self.strays: dict[str, None] = {}  # addresses, in the order in which they were first asked for
         self._upstreams = {name: Upstream(base, proxy=http_proxy) for name, base in upstreams.items()}
         self._markers = markers
         self._way_out = WayOut() if door is None else door.way_out
@@ -110,6 +112,10 @@ class Proxy:
         self._loop.close()
 
     async def _handle(self, request: Request, reply: Reply) -> None:
+        if (address := _elsewhere(request.head.method, request.head.target)) is not None:
+            self.strays[address] = None
+            await refuse(reply, "not_recorded", f"{address} is not behind this run, and no calls are passed on to it")
+            return
         path, mark, query = request.head.target.partition("?")
         _, token, place, rest = [*path.split("/", 3), "", "", ""][:4]
         if token != self.token:
@@ -182,6 +188,14 @@ class Proxy:
             what, why = "a redirect to another address", "the client follows it past the proxy"
             self.boundary.note("meta", "loss", "main", {}, {"what": what, "why": why})
         return tail
+
+
+def _elsewhere(method: str, target: str) -> str | None:
+    """The address that a client asks for as it would a forward proxy; None for a request to us."""
+    if method == "CONNECT":
+        return target
+    scheme, mark, rest = target.partition("://")
+    return rest.partition("/")[0] if mark and scheme.isalpha() else None
 
 
 class _Tee:

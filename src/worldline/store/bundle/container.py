@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from worldline.errors import Damaged, NotARecording
+from worldline.errors import CutShort, Damaged, NotARecording
 from worldline.model.events import encode_json
 from worldline.store.source import Source
 
@@ -65,6 +65,7 @@ _EXTENSIONS = {
     "application/json": "json",
     "application/x-worldline-deep+json": "json",
 }
+LOG_HEADER = 30 + len(EVENTS) + 20  # bytes of the local header with which a bundle begins
 _DATE = 0x0021  # 1 January 1980, the first day that a ZIP can say: a bundle has no time of its own
 
 
@@ -131,6 +132,20 @@ def local_header(entry: Entry) -> bytes:
     return fixed + name + struct.pack("<HHQQ", 1, 16, entry.size, entry.stored)
 
 
+def begins_as_bundle(head: bytes) -> bool:
+    """Whether a file begins as a bundle does, with the header of its log or as much of that as there is."""
+    for method in (DEFLATED, STORED):
+        whole = local_header(Entry(EVENTS, method, 0, 0, 0, ""))[: LOG_HEADER - 16]  # without the sizes at its end
+        # The checksum is the log's own.
+        if (
+            len(head) >= 4
+            and head[:14] == whole[: len(head)][:14]
+            and head[18:][: len(whole) - 18] == whole[18 : len(head)]
+        ):
+            return True
+    return False
+
+
 def central_directory(entries: tuple[Entry, ...]) -> bytes:
     """The directory and the end records for entries that stand one after the other from byte 0."""
     return b"".join(_directory(entries))
@@ -182,13 +197,17 @@ def _digest(before: bytes | memoryview) -> str:
 def open_container(source: Source) -> Container:
     """Read and check the tail of a bundle: the end records, the directory and `container.json`.
 
-    Raises `NotARecording` for what is no bundle and `Damaged` for one whose tail is not what was packed. The entries'
-    own bytes are checked when they are read.
+    Raises `NotARecording` for what is no bundle, `CutShort` for one without its end, and `Damaged` for one whose tail
+    is not what was packed. The entries' own bytes are checked when they are read.
     """
-    if source.size < _TAIL:
-        raise NotARecording(f"{source.name} is no bundle: {source.size:,} bytes", path=source.name)
-    tail = source.read(source.size - _TAIL, _TAIL)
+    tail = source.read(max(0, source.size - _TAIL), min(source.size, _TAIL))
     if tail[:4] != b"PK\x06\x06" or tail[56:60] != b"PK\x06\x07" or tail[76:80] != b"PK\x05\x06":
+        if begins_as_bundle(source.read(0, min(source.size, LOG_HEADER))):
+            what = f"{source.name} is cut at byte {source.size:,} of a bundle: download it again"
+            shown = f"; `worldline view {source.name}` shows what is readable"
+            raise CutShort(what + shown, file=source.name, offset=source.size)
+        if source.size < _TAIL:
+            raise NotARecording(f"{source.name} is no bundle: {source.size:,} bytes", path=source.name)
         raise NotARecording(f"{source.name} is no bundle of ours: no end record where one ends", path=source.name)
     count, _, length, at = struct.unpack("<4Q", tail[24:56])
     if not 0 < count <= MOST_ENTRIES or length > count * _LONGEST_RECORD or at + length + _TAIL != source.size:

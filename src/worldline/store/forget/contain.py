@@ -1,7 +1,8 @@
 """Containing: an attempt in which a secret was found is taken out of the store, whole, and nothing opens it any more.
 
-    the record -> <run>/contained.jsonl, synced -> the published result with its signature, then the attempt, are moved
-      to <store>/../quarantine/<run>, both directories synced -> the pool's names of its contents are unlinked
+    the record -> <run>/contained.jsonl, synced -> the snapshots of its workspace, the published result with its
+      signature, then the attempt, are moved to <store>/../quarantine/<run>, both directories synced -> the pool's names
+      of its contents are unlinked
 
 From the record on it is refused by everything that reads; a crash behind it is finished by running it again. What was
 copied or sent before is not undone: bundles, backups, what a provider keeps. The secret itself has to be replaced.
@@ -23,6 +24,7 @@ from worldline.store import layout, listed
 from worldline.store.blobs import release
 from worldline.store.catalog import runs
 from worldline.store.forget import quarantine
+from worldline.store.forget.kept import KeptSnapshots
 from worldline.store.forget.quarantine import Containment, Place
 from worldline.store.forget.retention import pools_of
 from worldline.store.forget.search import Search, Searched
@@ -32,12 +34,15 @@ from worldline.store.recording import publishes
 from worldline.store.seal import alone
 from worldline.store.secrets.vault import Vault
 
+SNAPSHOTS = ".snapshots"  # behind an attempt's name, in its quarantine
 Joined = Callable[[Path, Vault], Iterator[Place]]
 
 
 class Outcome(msgspec.Struct, kw_only=True):
     """What was done. `attempts` are in quarantine now; `places` are the first of `found`; `shared` are the runs that
-    hold contents with the secret, too. `searched` files and bytes; `unscanned` bodies that could not be looked into.
+    hold contents with the secret, too. `snapshots` of the workspace went with them; `needed` are the runs whose own
+    need some of their contents, which stay; `repositories` have commits that are snapshots, and stay as they are.
+    `searched` files and bytes; `unscanned` bodies that could not be looked into.
     """
 
     run: str
@@ -46,6 +51,9 @@ class Outcome(msgspec.Struct, kw_only=True):
     found: int
     places: list[Place]
     shared: list[str]
+    needed: list[str]
+    snapshots: int
+    repositories: list[str]
     quarantine: Path
     searched: int
     bytes: int
@@ -88,16 +96,26 @@ def contain(
         attempts = [path for path in layout.attempts(run) if attempt in (None, path.name)]
         for path in attempts:
             held.callback(os.close, _lock(path))
-        results = {path: _searched(run, path, search, joined) for path in attempts if path.name not in before}
+        kept = KeptSnapshots(run)
+        snapshots = {path: kept.of([path]) for path in attempts}
+        results = {
+            path: _searched(run, path, search, joined, kept, snapshots[path])
+            for path in attempts
+            if path.name not in before
+        }
         chosen = {path: result for path, result in results.items() if result.count or anyway}
-        records = [_record(path, result, run, label, now_ns) for path, result in chosen.items()]
         moved = [path for path in attempts if path in chosen or path.name in before]
+        going = {snapshot for path in moved for snapshot in snapshots[path]}
+        records = [_record(path, result, run, label, now_ns, kept, going) for path, result in chosen.items()]
+        repositories = kept.repositories(going)
         if records or before:
             _check_place(run)
             quarantine.register(run, records)  # those before, too: who wrote them may have been killed before the sync
         if records or before:
             listed.forget([run.parent])  # its task may hold the secret, too; from the record on no list keeps it again
+        needed = set[str]()
         for path in moved:
+            needed |= kept.withdraw(snapshots[path], quarantine.place_of(run) / f"{path.name}{SNAPSHOTS}")
             _withdraw(run, path)
             _move(run, path)
         if records or before:
@@ -110,6 +128,9 @@ def contain(
         found=sum(result.count for result in results.values()),
         places=[place for result in results.values() for place in result.places][: quarantine.MOST_PLACES],
         shared=sorted({name for record in records for name in record.shared}),
+        needed=sorted(needed),
+        snapshots=len(going),
+        repositories=sorted(repositories),
         quarantine=quarantine.place_of(run),
         searched=sum(result.files for result in results.values()),
         bytes=sum(result.bytes for result in results.values()),
@@ -125,18 +146,28 @@ def _lock(attempt: Path) -> int:
         raise WriterConflict(what, attempt=str(attempt)) from None
 
 
-def _searched(run: Path, attempt: Path, search: Search, joined: Joined) -> Searched:
-    """What stands in an attempt, and in what it published."""
+def _searched(
+    run: Path, attempt: Path, search: Search, joined: Joined, kept: KeptSnapshots, snapshots: Iterable[str]
+) -> Searched:
+    """What stands in an attempt, in what it published, in its snapshots, and in the folder of a branch."""
     found = search.attempt(attempt)
     for place in joined(attempt, search.vault):
         found.add(place)
+    found.also(search.snapshots(kept, snapshots))
+    found.also(search.folder(_worked_in(run)))
     if any(publishes(attempt, result) for result in run.glob("*.json")):
         for place in search.beside(run).places:
             found.add(place)
     return found
 
 
-def _record(attempt: Path, result: Searched, run: Path, label: str, now_ns: int) -> Containment:
+def _worked_in(run: Path) -> Path:
+    return run.parent / layout.WORKSPACES / run.name
+
+
+def _record(
+    attempt: Path, result: Searched, run: Path, label: str, now_ns: int, kept: KeptSnapshots, going: Iterable[str]
+) -> Containment:
     return Containment(
         seq=0,
         at=now_ns,
@@ -145,7 +176,7 @@ def _record(attempt: Path, result: Searched, run: Path, label: str, now_ns: int)
         label=label,
         found=result.count,
         where=result.places,
-        shared=_sharing(run, result.contents),
+        shared=sorted({*_sharing(run, result.contents), *kept.sharing(going, result.contents)}),
         seal=_seal_of(attempt),
     )
 
@@ -185,12 +216,14 @@ def _check_place(run: Path) -> None:
 
 
 def _withdraw(run: Path, attempt: Path) -> None:
-    """Move what the attempt published, and the signature over it, out of sight."""
+    """Move what the attempt published, the signature over it, and the folder that a branch worked in, out of sight."""
     results = [path for path in sorted(run.glob("*.json")) if publishes(attempt, path)]
     signatures = [run / f"{name}.sig" for name in (*(path.name for path in results), attempt.name)]
     place = quarantine.place_of(run)
     for path in (*(signature for signature in signatures if os.path.lexists(signature)), *results):
         os.rename(path, place / f"{attempt.name}.{path.name}")
+    if _worked_in(run).is_dir():
+        os.rename(_worked_in(run), place / f"{attempt.name}.workspace")
     layout.sync_directory(place)
     layout.sync_directory(run)  # before the attempt goes: without it nobody knows whose the result is
 

@@ -34,8 +34,9 @@ class Place(msgspec.Struct, frozen=True):
     """One place where a secret stands.
 
     `kind` is `row`, `content`, `answer` (whole only once its parts are joined), `result`, `manifest`, `name` (of a
-    file) or `file`. `seq` is the row, of a content the first that names it; `offset` is the byte in `file`. A content
-    is not named: its name may be the digest of the secret.
+    file), `snapshot` (`file` is the snapshot and the path in it), `workspace` (a branch's) or `file`. `seq` is the row,
+    of a content the first that names it; `offset` is the byte in `file`. A content is not named: its name may be the
+    digest of the secret.
     """
 
     kind: str

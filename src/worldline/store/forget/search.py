@@ -1,4 +1,6 @@
-"""Where a secret stands in an attempt: every file and every file's name, in every spelling of `store.secrets.forms`.
+"""Where a secret stands in an attempt, in the snapshots of its workspace and in the folder that a branch worked in.
+
+Every file is looked through and every file's name, for every spelling of `store.secrets.forms`.
 
 Files are read in parts; memory stays near one part's. What is compressed, encrypted, in an image or split by the agent
 cannot be seen.
@@ -18,6 +20,7 @@ from worldline.model import events
 from worldline.model.holds import is_hash, is_size
 from worldline.model.manifest import MOST_BYTES, unseal
 from worldline.store import layout
+from worldline.store.forget.kept import KeptSnapshots
 from worldline.store.forget.quarantine import CONTAINED, MOST_PLACES, Place
 from worldline.store.rows import RowReader
 from worldline.store.secrets.forms import all_forms
@@ -54,6 +57,14 @@ class Searched(msgspec.Struct):
         if not self.full:
             self.places.append(place)
 
+    def also(self, other: Searched) -> None:
+        """What was found elsewhere."""
+        for place in other.places:
+            self.add(place)
+        self.count += other.count - len(other.places)
+        self.contents |= other.contents
+        self.files, self.bytes = self.files + other.files, self.bytes + other.bytes
+
 
 class Search:
     """Looks for one secret. Raises `SecretRefused` where the value is too short, `UsageError` for no label."""
@@ -86,6 +97,35 @@ class Search:
             self._name(path.name, found)
             if path.is_file() and not path.is_symlink() and path.name != CONTAINED:
                 self._file(run, path, path.name, {}, found, "result" if path.suffix == ".json" else "file")
+        return found
+
+    def snapshots(self, kept: KeptSnapshots, names: Iterable[str]) -> Searched:
+        """Search snapshots: each content once, under the first path that it has."""
+        found, seen = Searched(places=[], contents=set()), set[str]()
+        for snapshot in sorted(names):
+            for path, content in kept.contents(snapshot):
+                place = Path(kept.store.path(content))
+                if content in seen or not place.is_file():
+                    continue
+                seen.add(content)
+                found.files, found.bytes = found.files + 1, found.bytes + place.stat().st_size
+                for offset in self._offsets(_parts(place)):
+                    found.contents.add(content)
+                    found.add(Place("snapshot", f"{snapshot}/{self._shown(path)}", None, offset))
+        return found
+
+    def folder(self, folder: Path) -> Searched:
+        """Search the folder that a branch worked in."""
+        found = Searched(places=[], contents=set())
+        for path in sorted(folder.rglob("*")):
+            name = str(path.relative_to(folder))
+            self._name(name, found)
+            if path.is_symlink():
+                self._name(str(path.readlink()), found)
+            elif path.is_file():
+                found.files, found.bytes = found.files + 1, found.bytes + path.stat().st_size
+                for offset in self._offsets(_parts(path)):
+                    found.add(Place("workspace", self._shown(name), None, offset))
         return found
 
     def _name(self, name: str, found: Searched) -> None:

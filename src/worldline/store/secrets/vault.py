@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import threading
 from binascii import a2b_base64
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
@@ -128,6 +128,44 @@ class Vault:
         labels = [hit.label for hit in self._scanner.hits(text.encode("utf-8", "surrogatepass"))]
         self._count(len(labels))
         return "".join(map(marker, labels)) or None
+
+    def checked(self, parts: Iterable[bytes]) -> Iterator[bytes]:
+        """The parts of a stream that is kept as it is, each once it is certain that no registered secret begins in it.
+
+        Raises `SecretFound` with the label before the part in which one begins, under either policy.
+        """
+        waiting: deque[bytes] = deque()
+        held, ready = b"", 0  # `ready`: bytes of what waits in which nothing begins
+        for part in parts:
+            waiting.append(part)
+            held += part
+            limit = self._scanner.undecided(held)
+            self.refuse(held, limit)
+            held, ready = held[limit:], ready + limit
+            while waiting and len(waiting[0]) <= ready:
+                ready -= len(waiting[0])
+                yield waiting.popleft()
+        self.refuse(held)
+        yield from waiting
+
+    def refuse(self, data: bytes, limit: int | None = None) -> None:
+        """Raise `SecretFound` where a registered secret begins in `data` before `limit`."""
+        hits = self._scanner.hits(data) if limit != 0 else ()
+        if hits and (limit is None or hits[0].start < limit):
+            label = hits[0].label
+            raise SecretFound(f"the secret {label} stands in what was to be kept", label=label)
+
+    def held_in(self, data: bytes) -> str | None:
+        """The label of the first registered secret in what is not to be kept then; None where it holds none."""
+        return next((hit.label for hit in self._scanner.hits(data)), None)
+
+    def without(self, text: str) -> str:
+        """A name with markers for what is registered; nothing is counted, and nothing stopped."""
+        data, done, parts = text.encode("utf-8", "surrogatepass"), 0, []
+        for hit in self._scanner.hits(data):
+            parts += [data[done : hit.start], marker(hit.label).encode("ascii")]
+            done = hit.end
+        return b"".join([*parts, data[done:]]).decode("utf-8", "surrogatepass")
 
     def _spans(self, data: bytes, before: bytes, last: bool) -> Iterator[Span]:
         """The stretches of `data` that are decided; with `last`, all. `before` is the end of what stood in front."""

@@ -1,4 +1,4 @@
-"""A model provider for tests, on loopback and without keys: the OpenAI and Anthropic APIs, playing a script.
+"""A model provider for tests, on loopback and without keys: the OpenAI, Anthropic and Gemini APIs, playing a script.
 
     from openai import OpenAI
     from worldline.testing.provider import Provider, Say, ToolCall

@@ -67,7 +67,7 @@ def _serve(provider: Provider) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: over.set())
     with provider:
-        urls = {"openai": provider.openai_url, "anthropic": provider.anthropic_url}
+        urls = {"openai": provider.openai_url, "anthropic": provider.anthropic_url, "gemini": provider.gemini_url}
         sys.stdout.write(json.dumps(urls) + "\n")
         sys.stdout.flush()
         if _is_pipe(0):

@@ -18,7 +18,8 @@ from worldline.testing.provider.server import HOST, Server
 class Provider:
     """A model provider on loopback that plays `script`.
 
-    It speaks OpenAI Chat Completions and Responses below `openai_url` and Anthropic Messages below `anthropic_url`.
+    It speaks OpenAI Chat Completions and Responses below `openai_url`, Anthropic Messages below `anthropic_url` and
+    Gemini's generateContent below `gemini_url`.
     Starting and stopping take milliseconds, so it may also be used within a running event loop. `port=0` takes a free
     one. `on_request` is called in the provider's thread with each request before it is answered.
 
@@ -96,6 +97,11 @@ class Provider:
     @property
     def anthropic_url(self) -> str:
         """What `ANTHROPIC_BASE_URL` takes."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def gemini_url(self) -> str:
+        """What `GOOGLE_GEMINI_BASE_URL` takes."""
         return f"http://{HOST}:{self.port}"
 
     @property

@@ -14,6 +14,8 @@ from worldline.errors import UsageError
 from worldline.testing.provider import (
     anthropic_messages,
     anthropic_platform,
+    gemini_generate,
+    gemini_platform,
     openai_chat,
     openai_platform,
     openai_responses,
@@ -27,8 +29,9 @@ _APIS: dict[str, tuple[Dialect, Platform]] = {
     openai_chat.PATH: (openai_chat, openai_platform),
     openai_responses.PATH: (openai_responses, openai_platform),
     anthropic_messages.PATH: (anthropic_messages, anthropic_platform),
+    gemini_generate.PATH: (gemini_generate, gemini_platform),
 }
-_MODELS = "/v1/models"
+_MODELS = ("/v1/models", "/v1beta/models")
 _JSON = "application/json"
 _EVENT_STREAM = "text/event-stream; charset=utf-8"
 
@@ -96,16 +99,16 @@ class Routes:
         if request.header.get("upgrade", "").lower() == "websocket":
             upgrade = {"Upgrade": "HTTP/1.1", "Connection": "close"}
             return _failed(Fail(426, message="WebSocket is not offered here; use HTTP.", headers=upgrade), platform, n)
-        if path in _APIS:
+        if _api_of(path) in _APIS:
             return await self._speak(request, path, n)
-        if path == _MODELS or path.startswith(f"{_MODELS}/"):
+        if any(path == listed or path.startswith(f"{listed}/") for listed in _MODELS):
             return _list_models(request, path, platform, n)
         if path == anthropic_messages.COUNT_PATH and request.method == "POST":
             return _count_tokens(request, platform, n)
         return _failed(Fail(404, message=f"Invalid URL ({request.method} {path})"), platform, n)
 
     async def _speak(self, request: Request, path: str, n: int) -> Answer:
-        dialect, platform = _APIS[path]
+        dialect, platform = _APIS[_api_of(path)]
         refusal = platform.refusal(request.header) or _refusal_of_call(request, dialect)
         if refusal is not None:
             return _failed(refusal, platform, n)
@@ -128,11 +131,17 @@ class Routes:
         return attempt, Mint.for_request(path, body, attempt)
 
 
+def spoken() -> list[str]:
+    """The APIs whose answers can be written."""
+    return [dialect.API for dialect, _ in _APIS.values()]
+
+
 def answer_to(api: str, body: bytes, say: Say) -> Answer | None:
     """What a provider of this API sends that says `say` to a request; None for one that it does not know."""
     path = next((path for path, (dialect, _) in _APIS.items() if api == dialect.API), None)
     request = Request("POST", path or "", [], body, 0)
-    if path is None or not isinstance(request.json, dict):
+    # Of Gemini it is the URL that says which model is asked and whether the answer streams.
+    if path is None or path == gemini_generate.PATH or not isinstance(request.json, dict):
         return None
     dialect, platform = _APIS[path]
     if dialect.missing(request.json) is not None:
@@ -140,9 +149,16 @@ def answer_to(api: str, body: bytes, say: Say) -> Answer | None:
     return _shape(say, _ask(request, dialect, 0, 0), dialect, platform, Mint.for_request(path, body, 0))
 
 
+def _api_of(path: str) -> str:
+    """The path of the API that a path belongs to; itself where it names no model."""
+    return path if gemini_generate.called(path) is None else gemini_generate.PATH
+
+
 def _platform_of(path: str, request: Request) -> Platform:
-    if path in _APIS:
-        return _APIS[path][1]
+    if (api := _api_of(path)) in _APIS:
+        return _APIS[api][1]
+    if path.startswith("/v1beta/"):
+        return gemini_platform
     anthropic = path == anthropic_messages.COUNT_PATH or "anthropic-version" in request.header
     return anthropic_platform if anthropic else openai_platform
 
@@ -159,14 +175,16 @@ def _refusal_of_call(request: Request, dialect: Dialect) -> Fail | None:
 def _ask(request: Request, dialect: Dialect, n: int, attempt: int) -> Ask:
     body: dict[str, Any] = request.json
     turn = dialect.turn(body)
+    named = gemini_generate.called(request.path.partition("?")[0])
+    model, stream = named or (str(body.get("model")), bool(body.get("stream")))
     return Ask(
         api=dialect.API,
-        model=str(body["model"]),
+        model=model,
         messages=turn.messages,
         tools=body.get("tools") or [],
         tool_results=turn.tool_results,
         last_user=turn.last_user,
-        stream=bool(body.get("stream")),
+        stream=stream,
         n=n,
         attempt=attempt,
         headers=request.header,
@@ -206,7 +224,7 @@ def _list_models(request: Request, path: str, platform: Platform, n: int) -> Ans
         refusal = Fail(405, message=f"Not allowed to {request.method} on {path}; use GET.")
     if refusal is not None:
         return _failed(refusal, platform, n)
-    name = path.removeprefix(_MODELS).removeprefix("/") or None
+    name = path.partition("/models")[2].removeprefix("/") or None
     body = platform.models(name)
     return _json(body, platform, n) if body is not None else _failed(Fail(404), platform, n)
 

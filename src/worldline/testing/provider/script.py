@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from json import JSONDecodeError, loads
 from typing import Any, Literal
 
-Api = Literal["openai.chat", "openai.responses", "anthropic.messages"]
+Api = Literal["openai.chat", "openai.responses", "anthropic.messages", "gemini.generate"]
 Framing = Literal["chunked", "length", "close"]
 Encoding = Literal["gzip", "deflate"]
 Headers = Mapping[str, str] | Sequence[tuple[str, str]]

@@ -61,6 +61,9 @@ export class Assembly {
   model: string | null = null;
   finish = new Map<number, string>();
   counts: Record<string, unknown> = {};
+  /** Tool calls of a dialect that numbers none: all, and those without an id by name. */
+  calls = 0;
+  called = new Map<string, number>();
   usage: Usage | null = null;
   ended = false;
   error: string | null = null;

@@ -20,4 +20,6 @@ export interface Dialect {
   end: string | null;
   /** The request's arrays that hold its messages. */
   arrays: string[];
+  /** Whether an answer may be a JSON array of events. */
+  listed?: boolean;
 }

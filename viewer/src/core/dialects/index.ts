@@ -8,7 +8,8 @@ import { type Answer, Assembly } from "./assembly";
 import { CHAT } from "./chat";
 import { closed } from "./cut";
 import type { Dialect, ToolResult } from "./dialect";
-import { type Body, errorText, flatten, obj, string } from "./reading";
+import { GEMINI } from "./gemini";
+import { type Body, errorText, flatten, obj, objects, string } from "./reading";
 import { RESPONSES } from "./responses";
 import { events } from "./sse";
 
@@ -19,7 +20,9 @@ export { type Body, obj } from "./reading";
 const DIALECTS = new Map<string, Dialect>([
   ["openai.chat", CHAT],
   ["openai.responses", RESPONSES],
+  ["openai.responses.retrieve", RESPONSES],
   ["anthropic.messages", ANTHROPIC],
+  ["gemini.generate", GEMINI],
 ]);
 
 /** The arrays of a request's body that hold its messages; of a route that is not known, any of the usual names. */
@@ -108,6 +111,8 @@ function readJson(dialect: Dialect, assembly: Assembly, text: string): void {
     }
   }
   if (parsed === obj(parsed)) dialect.answer(assembly, parsed as Body);
+  else if (dialect.listed && Array.isArray(parsed))
+    for (const [, event] of objects(parsed)) dialect.event(assembly, event);
   else if (whole) assembly.fail(`the answer is not an object: ${errorText(parsed).slice(0, 200)}`);
   // A part cannot be an ended answer, whatever its fields say.
   if (!whole) assembly.ended = false;

@@ -3,9 +3,10 @@ import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import "../../style/empty.css";
 import { page, trouble } from "../../state/app";
-import { copy, said } from "../../state/link";
+import { said } from "../../state/link";
 import { dragging, opening, openRun } from "../../state/open";
 import { bytes } from "../../state/words";
+import { Command } from "../command";
 import { Icon } from "../icons";
 
 const COMMAND = "worldline view";
@@ -41,12 +42,7 @@ export function Empty(): JSX.Element {
         <section>
           <h2>From the terminal</h2>
           <p class="muted">All runs of the store, live ones too.</p>
-          <div class="command">
-            <code>{COMMAND}</code>
-            <button type="button" class="button small" onClick={() => void copy(COMMAND, "command copied")}>
-              <Icon name="copy" /> copy
-            </button>
-          </div>
+          <Command>{COMMAND}</Command>
         </section>
         <section>
           <h2>From an address</h2>

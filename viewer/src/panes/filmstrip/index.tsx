@@ -2,9 +2,9 @@
  * Small pictures of what the timeline shows: a map to look at, point at and jump by. Only what is in sight is ever
  * read.
  */
+import { useComputed, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Outline } from "../../core/types";
 import { run, step, version, view, type Open } from "../../state/app";
 import { goTo } from "../../state/moves";
 import "../../style/filmstrip.css";
@@ -29,25 +29,29 @@ export function Filmstrip(): JSX.Element | null {
 
 function Strip({ open }: { open: Open }): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(0);
+  const width = useSignal(0);
   const [focus, setFocus] = useState(-1);
   const [large, setLarge] = useState<{ cell: Cell; left: number } | null>(null);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   useLayoutEffect(() => {
     const element = box.current;
     if (element === null) return;
-    const measure = (): void => setWidth(element.clientWidth);
+    const measure = (): void => void (width.value = element.clientWidth);
     measure();
     const watcher = new ResizeObserver(measure);
     watcher.observe(element);
     return () => watcher.disconnect();
   }, []);
   useEffect(() => () => clearTimeout(timer.current), []);
-  const most = room(width);
-  const outline: Outline = open.outline;
-  void version.value;
-  const shown = width === 0 ? [] : cells(outline, view.value, most);
-  const here = shown.findIndex(({ from, to }) => step.value >= from && step.value < to);
+  const all = useComputed(() => {
+    const outline = run.value?.outline;
+    void version.value;
+    return !outline || width.value === 0 ? [] : cells(outline, view.value, room(width.value));
+  });
+  // The strip is drawn anew when the playhead comes into another cell, not with every step.
+  const on = useComputed(() => all.value.findIndex(({ from, to }) => step.value >= from && step.value < to));
+  const shown = all.value;
+  const here = on.value;
   const stop = focus >= 0 && focus < shown.length ? focus : Math.max(0, here);
 
   const show = (cell: Cell, element: HTMLElement, wait: number): void => {
@@ -111,7 +115,7 @@ function Strip({ open }: { open: Open }): JSX.Element {
         </button>
       ))}
       {large === null || large.cell.screenshot < 0 ? null : (
-        <Preview open={open} cell={large.cell} left={large.left} width={width} />
+        <Preview open={open} cell={large.cell} left={large.left} width={width.value} />
       )}
     </div>
   );

@@ -6,10 +6,11 @@
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { drawer, liveState, outline, run, step } from "../../state/app";
-import { copy, runId } from "../../state/link";
+import { runId } from "../../state/link";
 import { openServed, session } from "../../state/open";
 import { post } from "../../state/server";
 import { plural } from "../../state/words";
+import { Command } from "../command";
 import { Icon } from "../icons";
 import { Dialog } from "../shell/dialog";
 import { agentWords, forkCommand } from "./command";
@@ -179,12 +180,7 @@ export function ForkDialog(): JSX.Element | null {
             <p class="muted">Nothing is changed: the step is drawn again as it was.</p>
           ) : null}
         </fieldset>
-        <div class="command">
-          <code class="wrap">{command}</code>
-          <button type="button" class="button" onClick={() => void copy(command, "command copied")}>
-            <Icon name="copy" /> copy
-          </button>
-        </div>
+        <Command wide>{command}</Command>
         {trouble.value === "" ? null : (
           <p class="is-failed" role="alert">
             {trouble.value}

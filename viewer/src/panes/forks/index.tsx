@@ -7,9 +7,10 @@ import { useEffect, useRef } from "preact/hooks";
 import "../../style/forks.css";
 import { lineage, type TreeRow } from "../../core/dag";
 import { drawer, run, step } from "../../state/app";
-import { copy, runId } from "../../state/link";
+import { runId } from "../../state/link";
 import { openBeside, openServed } from "../../state/open";
 import { plural } from "../../state/words";
+import { Command } from "../command";
 import { Icon } from "../icons";
 import { ForkDialog } from "./dialog";
 import { ROW, Rail } from "./graph";
@@ -84,16 +85,10 @@ function Drawer(): JSX.Element {
 
 /** A page without a server knows one file. */
 function Alone({ id }: { id: string }): JSX.Element {
-  const command = `worldline tree ${id || "RUN"}`;
   return (
     <div class="empty-line">
       <p>This page holds one run. Which runs forked from it stands in the store where it was made:</p>
-      <p class="command">
-        <code>{command}</code>{" "}
-        <button type="button" class="button small" onClick={() => void copy(command, "command copied")}>
-          <Icon name="copy" /> copy
-        </button>
-      </p>
+      <Command>{`worldline tree ${id || "RUN"}`}</Command>
     </div>
   );
 }

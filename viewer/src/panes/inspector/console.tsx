@@ -8,6 +8,7 @@ import { askReveal, masked, seen } from "../../state/mask";
 import { seekRow } from "../../state/moves";
 import { clock, plural } from "../../state/words";
 import { Icon, type IconName } from "../icons";
+import { Hidden, ListBar } from "./list-bar";
 import { WindowList } from "../steps/window-list";
 import { stepNumber } from "../../state/numbers";
 
@@ -30,7 +31,7 @@ export function ConsoleTab({ body }: { body: StepBody }): JSX.Element {
       <ListBar
         what={plural(lines.length, "line")}
         hidden={hidden}
-        seq={lines[0]?.seq ?? 0}
+        onReveal={() => askReveal("step", lines[0]?.seq ?? 0)}
         onCopy={() =>
           void copy(
             lines
@@ -85,46 +86,5 @@ function Line({ line, start, shownIn }: { line: ConsoleLine; start: number; show
         <span class="mono clip">{line.text}</span>
       )}
     </div>
-  );
-}
-
-/** Above a list: how many, whether they are masked, copy. */
-export function ListBar(props: { what: string; hidden: boolean; seq: number; onCopy: () => void }): JSX.Element {
-  return (
-    <div class="list-bar">
-      <span class="muted">{props.what}</span>
-      {props.hidden ? (
-        <>
-          <span class="hatched">
-            <Icon name="masked" /> masked
-          </span>
-          <button type="button" class="link" onClick={() => askReveal("step", props.seq)}>
-            reveal…
-          </button>
-        </>
-      ) : null}
-      <span class="spacer" />
-      <button
-        type="button"
-        class="button plain small"
-        onClick={props.onCopy}
-        title={props.hidden ? "What is masked is copied masked" : undefined}
-      >
-        <Icon name="copy" /> copy
-      </button>
-    </div>
-  );
-}
-
-export function Hidden({ seq, what }: { seq: number; what: string }): JSX.Element {
-  return (
-    <p>
-      <span class="hatched">
-        <Icon name="masked" /> {what} masked
-      </span>{" "}
-      <button type="button" class="link" onClick={() => askReveal("field", seq)}>
-        reveal…
-      </button>
-    </p>
   );
 }

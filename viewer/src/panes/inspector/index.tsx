@@ -1,4 +1,5 @@
 /** The inspector: everything about the step under the playhead, in tabs. */
+import { useComputed } from "@preact/signals";
 import type { JSX } from "preact";
 import "../../style/inspector.css";
 import { body, run, step, tab, version, type Tab } from "../../state/app";
@@ -7,6 +8,7 @@ import { TABS } from "../../state/keys";
 import { grouped } from "../../state/words";
 import { Icon } from "../icons";
 import { part } from "../part";
+import { SEALS } from "../seals";
 import { stepNumber } from "../../state/numbers";
 
 /** The cards come with the first bodies: the frame, and the steps beside it, do not wait for them. */
@@ -24,18 +26,13 @@ const WORDS: Record<Tab, string> = {
 };
 
 export function Inspector(): JSX.Element | null {
+  // What changes with every step is in parts of its own: the frame around them is not drawn anew for a playhead that runs.
+  const late = useComputed(() => body.value !== null && body.value.index !== step.value).value;
   void version.value;
   const open = run.value;
   if (open === null) return null;
-  const { steps } = open.outline;
-  const i = step.value;
-  const known = i < steps.length;
-  const counts: Partial<Record<Tab, number>> = known
-    ? { console: steps.consoleLines(i), network: steps.requests(i) }
-    : {};
   const now = tab.value;
-  const shown = body.value;
-  const behind = now !== "integrity" && shown !== null && shown.index !== i;
+  const behind = late && now !== "integrity";
   return (
     <section class="pane inspector" aria-label="Inspector" data-testid="inspector">
       <div class="bar">
@@ -55,13 +52,13 @@ export function Inspector(): JSX.Element | null {
               onClick={() => (tab.value = key)}
             >
               {key === "integrity" ? (
-                <Icon name={open.integrity.verdict === "changed" ? "sealBroken" : "seal"} />
+                <Icon name={SEALS[open.integrity.verdict].icon} class={SEALS[open.integrity.verdict].class} />
               ) : (
                 <span class="bold" data-text={WORDS[key]}>
                   {WORDS[key]}
                 </span>
               )}
-              {counts[key] ? <span class="count"> {grouped(counts[key])}</span> : null}
+              {key === "console" || key === "network" ? <Count of={key} /> : null}
             </button>
           ))}
         </div>
@@ -74,19 +71,39 @@ export function Inspector(): JSX.Element | null {
         aria-busy={behind}
         tabIndex={-1}
       >
-        {behind ? (
-          <p class="coming" role="status">
-            step {stepNumber(shown.index)} is shown, step {stepNumber(i)} is loading
-          </p>
-        ) : null}
-        {now !== "integrity" && bodyTrouble.value !== null ? (
-          <p class="card is-failed" role="alert">
-            <Icon name="warning" /> Step {i} could not be read: {bodyTrouble.value}
-          </p>
-        ) : null}
+        {now === "integrity" ? null : <Coming />}
         <Panel now={now} />
       </div>
     </section>
+  );
+}
+
+/** How many lines the step under the playhead has. */
+function Count({ of }: { of: "console" | "network" }): JSX.Element | null {
+  void version.value;
+  const steps = run.value?.outline.steps;
+  const i = step.value;
+  const count = !steps || i >= steps.length ? 0 : of === "console" ? steps.consoleLines(i) : steps.requests(i);
+  return count === 0 ? null : <span class="count"> {grouped(count)}</span>;
+}
+
+/** What is not shown yet, or could not be read. */
+function Coming(): JSX.Element {
+  const i = step.value;
+  const shown = body.value;
+  return (
+    <>
+      {shown !== null && shown.index !== i ? (
+        <p class="coming" role="status">
+          step {stepNumber(shown.index)} is shown, step {stepNumber(i)} is loading
+        </p>
+      ) : null}
+      {bodyTrouble.value !== null ? (
+        <p class="card is-failed" role="alert">
+          <Icon name="warning" /> Step {stepNumber(i)} could not be read: {bodyTrouble.value}
+        </p>
+      ) : null}
+    </>
   );
 }
 

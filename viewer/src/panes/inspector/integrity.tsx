@@ -5,6 +5,7 @@ import type { Integrity } from "../../core/types";
 import { version, type Open } from "../../state/app";
 import { copy } from "../../state/link";
 import { seekRow } from "../../state/moves";
+import { checkAll } from "../../state/reading";
 import { get } from "../../state/server";
 import { plural } from "../../state/words";
 import { Icon, type IconName } from "../icons";
@@ -23,6 +24,12 @@ const WORDS: Record<Integrity["verdict"], { icon: IconName; class: string; title
     class: "is-ok",
     title: "Sealed, and unchanged as far as it was checked",
     text: "What was read fits the seal. Below stands what was read.",
+  },
+  unread: {
+    icon: "sealUnread",
+    class: "is-warn",
+    title: "Rows not checked",
+    text: "The structure and the index fit the seal. The rows are many, and would be fetched a second time to be checked: that waits for your word.",
   },
   changed: {
     icon: "sealBroken",
@@ -121,6 +128,22 @@ export function IntegrityTab({ open }: { open: Open }): JSX.Element {
               </li>
             ))}
           </ul>
+        )}
+        {integrity.left === undefined ? null : (
+          <div class="rest">
+            <span>
+              <Icon name="sealUnread" class="is-warn" /> Not looked at: {integrity.left.join(", ")}
+            </span>
+            <button
+              type="button"
+              class="button small"
+              data-testid="check-all"
+              disabled={integrity.verdict === "checking"}
+              onClick={() => checkAll(open)}
+            >
+              {integrity.verdict === "checking" ? "checking…" : "check everything"}
+            </button>
+          </div>
         )}
       </article>
       {open.server === null ? null : <Asked open={open} />}

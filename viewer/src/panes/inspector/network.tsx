@@ -4,12 +4,12 @@ import { useState } from "preact/hooks";
 import type { Exchange, StepBody } from "../../core/types";
 import { run, type Open } from "../../state/app";
 import { copy } from "../../state/link";
-import { MASKED, masked } from "../../state/mask";
+import { askReveal, MASKED, masked } from "../../state/mask";
 import { seekRow } from "../../state/moves";
 import { bytes, clock, duration, plural } from "../../state/words";
 import { Icon } from "../icons";
 import { WindowList } from "../steps/window-list";
-import { Hidden, ListBar } from "./console";
+import { Hidden, ListBar } from "./list-bar";
 
 const MS = 1e6;
 
@@ -27,7 +27,7 @@ export function NetworkTab({ body, open }: { body: StepBody; open: Open }): JSX.
       <ListBar
         what={`${plural(rows.length, "exchange")}, ${bytes(rows.reduce((sum, row) => sum + Math.max(0, row.size), 0))}`}
         hidden={hidden}
-        seq={rows[0]?.seq ?? 0}
+        onReveal={() => askReveal("step", rows[0]?.seq ?? 0)}
         onCopy={() =>
           void copy(
             JSON.stringify(

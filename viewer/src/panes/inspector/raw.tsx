@@ -7,10 +7,10 @@ import { copy } from "../../state/link";
 import { askReveal, masked, sensitive, shown } from "../../state/mask";
 import { seekRow } from "../../state/moves";
 import { bytes, clock } from "../../state/words";
-import { Icon } from "../icons";
 import { WindowList } from "../steps/window-list";
 import { pretty, tokens, wrapped, type Token } from "./json-text";
 import { Line } from "./json-view";
+import { ListBar } from "./list-bar";
 
 const LINE_HEIGHT = 17;
 
@@ -82,29 +82,12 @@ function Json({ row, at }: { row: Row; at: number }): JSX.Element {
   }, []);
   return (
     <div class="raw-json" ref={box}>
-      <div class="list-bar">
-        <span class="muted">
-          row {row.seq}, {bytes(text.length)}
-        </span>
-        {hidden ? (
-          <>
-            <span class="hatched">
-              <Icon name="masked" /> masked
-            </span>
-            <button type="button" class="link" onClick={() => askReveal("field", row.seq)}>
-              reveal…
-            </button>
-          </>
-        ) : null}
-        <span class="spacer" />
-        <button
-          type="button"
-          class="button plain small"
-          onClick={() => void copy(text, hidden ? "row copied, contents masked" : "row copied")}
-        >
-          <Icon name="copy" /> copy
-        </button>
-      </div>
+      <ListBar
+        what={`row ${row.seq}, ${bytes(text.length)}`}
+        hidden={hidden}
+        onReveal={() => askReveal("field", row.seq)}
+        onCopy={() => void copy(text, hidden ? "row copied, contents masked" : "row copied")}
+      />
       <span class="sample mono" aria-hidden="true">
         0123456789
       </span>

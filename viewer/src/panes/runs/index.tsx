@@ -6,9 +6,9 @@ import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import "../../style/runs.css";
 import { run as openRunSignal, page } from "../../state/app";
-import { copy } from "../../state/link";
 import { openBeside, session } from "../../state/open";
 import { grouped, plural } from "../../state/words";
+import { Command } from "../command";
 import { Icon } from "../icons";
 import { lookOf } from "../forks/outcome";
 import { WindowList } from "../steps/window-list";
@@ -283,16 +283,10 @@ function NoHits(): JSX.Element {
 }
 
 function Nothing(): JSX.Element {
-  const command = "worldline record -- python agent.py";
   return (
     <div class="empty-line">
       <p>This store holds no run yet. Record one:</p>
-      <p class="command">
-        <code>{command}</code>{" "}
-        <button type="button" class="button small" onClick={() => void copy(command, "command copied")}>
-          <Icon name="copy" /> copy
-        </button>
-      </p>
+      <Command>worldline record -- python agent.py</Command>
     </div>
   );
 }

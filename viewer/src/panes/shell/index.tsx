@@ -6,6 +6,7 @@ import "../../style/index.css";
 import "../../style/shell.css";
 import { drawer, liveState, page, run, trouble, version } from "../../state/app";
 import { startAddress } from "../../state/address";
+import { startAncestry } from "../../state/ancestry";
 import { startBodies } from "../../state/bodies";
 import { listen } from "../../state/keys";
 import { said } from "../../state/link";
@@ -136,7 +137,16 @@ function toMain(event: Event): void {
 
 /** Everything that lives as long as the page does. */
 function live(): () => void {
-  const ends = [startTheme(), listen(), listenForDrops(), startBodies(), startAddress(), startTitle(), watchTree()];
+  const ends = [
+    startTheme(),
+    listen(),
+    listenForDrops(),
+    startBodies(),
+    startAddress(),
+    startTitle(),
+    watchTree(),
+    startAncestry(),
+  ];
   void start();
   return () => {
     for (const end of ends) end();

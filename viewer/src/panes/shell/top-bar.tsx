@@ -2,14 +2,15 @@
 import type { JSX } from "preact";
 import { tree } from "../forks/tree";
 import { gaps } from "../timeline/camera";
-import type { Integrity } from "../../core/types";
 import { drawer, filter, page, run, tab, theme, version, type Open } from "../../state/app";
 import { runId } from "../../state/link";
 import { session } from "../../state/open";
+import { checkAll } from "../../state/reading";
 import { nextTheme, scheme } from "../../state/theme";
 import { tokens } from "../../state/totals";
-import { count, duration, grouped } from "../../state/words";
-import { Icon, Logo, type IconName } from "../icons";
+import { count, duration, grouped, money } from "../../state/words";
+import { Icon, Logo } from "../icons";
+import { SEALS } from "../seals";
 import { Verdict } from "../verdict";
 import { CompareMenu } from "./compare-menu";
 import { MaskMenu } from "./mask-menu";
@@ -137,12 +138,17 @@ function Facts({ open }: { open: Open }): JSX.Element {
           <b>{count(tokensIn + tokensOut)}</b> tok
         </span>
       ) : null}
+      {open.verdict.cost === undefined ? null : (
+        <span class="cost" title="what the agent said that this run cost; nothing here knows prices">
+          <b>{money(open.verdict.cost)}</b>
+        </span>
+      )}
       {outline.done ? null : (
         <span class="scanning" title="rows read so far">
           {percent(outline.scanned, outline.total)}
         </span>
       )}
-      <Seal integrity={open.integrity} />
+      <Seal open={open} />
     </div>
   );
 }
@@ -151,30 +157,34 @@ function percent(done: number, all: number): string {
   return all > 0 ? `reading ${Math.floor((100 * done) / all)} %` : "reading";
 }
 
-const SEALS: Record<Integrity["verdict"], { icon: IconName; text: string; class: string }> = {
-  checking: { icon: "sealNone", text: "checking", class: "muted" },
-  sealed: { icon: "seal", text: "sealed", class: "is-ok" },
-  changed: { icon: "sealBroken", text: "seal broken", class: "is-failed" },
-  unsealed: { icon: "sealNone", text: "unsealed", class: "is-warn" },
-  live: { icon: "live", text: "live", class: "is-running" },
-  truncated: { icon: "loss", text: "truncated", class: "is-warn" },
-  newer: { icon: "warning", text: "newer format", class: "is-warn" },
-};
-
-export function Seal({ integrity }: { integrity: Integrity }): JSX.Element {
+export function Seal({ open }: { open: Open }): JSX.Element {
   void version.value;
+  const { integrity } = open;
   const look = SEALS[integrity.verdict];
   const signed = integrity.verdict !== "sealed" ? "" : integrity.signed ? ", signed" : ", unsigned";
   return (
-    <button
-      type="button"
-      class={`link seal ${look.class}`}
-      title="What was checked, and what was not"
-      onClick={() => (tab.value = "integrity")}
-    >
-      <Icon name={look.icon} /> {look.text}
-      {signed}
-    </button>
+    <span class="sealed">
+      <button
+        type="button"
+        class={`link seal ${look.class}`}
+        title="What was checked, and what was not"
+        onClick={() => (tab.value = "integrity")}
+      >
+        <Icon name={look.icon} /> {look.text}
+        {signed}
+      </button>
+      {integrity.verdict === "unread" ? (
+        <button
+          type="button"
+          class="button small"
+          title="Fetch all rows, and check them against the seal"
+          aria-label="Check everything"
+          onClick={() => checkAll(open)}
+        >
+          check
+        </button>
+      ) : null}
+    </span>
   );
 }
 

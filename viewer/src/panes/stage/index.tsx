@@ -3,7 +3,7 @@
  *
  * It shows the newest body that was read until the next one is there, so it never blanks while the playhead moves.
  */
-import { useSignal } from "@preact/signals";
+import { useComputed, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { StepBody } from "../../core/types";
@@ -61,7 +61,8 @@ function Playing({ open }: { open: Open }): JSX.Element {
   const { label, none } = LAYERS.find(({ id }) => id === chosen) ?? LAYERS[0]!;
   const missing = !layers.has(chosen);
   const Renderer = RENDERERS[chosen];
-  const fresh = shown !== null && shown.index === step.value;
+  // Computed, so that a step that goes by while another is shown draws nothing here.
+  const fresh = useComputed(() => body.value !== null && body.value.index === step.value).value;
   useEffect(() => {
     if (missing || shown === null) layer.value = "";
   }, [missing, shown === null]);

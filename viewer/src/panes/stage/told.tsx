@@ -73,7 +73,7 @@ export function Told({ body, fresh, layer }: RendererProps): JSX.Element {
 function Part({ title, on, children }: { title: string; on: boolean; children: ComponentChildren }): JSX.Element {
   return (
     <section class={`stage-part${on ? " on" : ""}`}>
-      <h3>{title}</h3>
+      <h2>{title}</h2>
       {children}
     </section>
   );

@@ -2,7 +2,7 @@
  * What the stage shows while the next thing is still being read: the last one. Nothing in the stage ever blanks for
  * that.
  */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface Latest<T> {
   /** The newest that was loaded, of `key` or, while that comes, of the key before. Null before the first. */
@@ -30,7 +30,8 @@ export function useLatest<T>(owner: object | null, key: string | null, load: () 
     error: null,
   });
   const asked = useRef<string | null>(null);
-  useEffect(() => {
+  // Begun before the frame is drawn, not behind it: what is read comes in while the page is busy with the rest.
+  useLayoutEffect(() => {
     if (key === null || owner === null) return;
     let wanted = true;
     asked.current = key;

@@ -1,13 +1,19 @@
 /** The list of steps: thought, action, observation, how each ended, and where its time went. */
 import type { JSX } from "preact";
 import "../../style/steps.css";
-import { filter, following, playing, run, step, tab, version } from "../../state/app";
+import { filter, following, playing, run, tab, version } from "../../state/app";
 import { counts, listed, placeOf } from "../../state/filter";
 import { goTo, unpin } from "../../state/moves";
+import { trailing } from "../../state/trailing";
 import { grouped } from "../../state/words";
 import { Icon, type IconName } from "../icons";
+import { before, leftOf, toParent } from "../../state/ancestry";
+import { part } from "../part";
 import { StepRow, rowClass } from "./row";
 import { WindowList } from "./window-list";
+
+const Began = part(async () => (await import("./began")).Began, <div class="began" />);
+const OlderRow = part(async () => (await import("./began")).OlderRow);
 
 /** Three lines a row: what it did, what was thought, what came back. */
 export const ROW_HEIGHT = 55;
@@ -25,12 +31,15 @@ export function Steps(): JSX.Element | null {
   if (open === null) return null;
   const { steps } = open.outline;
   const list = listed.value;
-  const at = (place: number): number => (list === null ? place : (list[place] ?? 0));
-  const length = list === null ? steps.length : list.length;
-  let active = step.value;
+  // Steps of the runs that this one left stand before its own, where all are listed.
+  const first = list === null ? before(open) : 0;
+  const at = (place: number): number => (list === null ? place - first : (list[place] ?? 0));
+  const length = list === null ? first + steps.length : list.length;
+  const here = trailing.value;
+  let active = first + here;
   if (list !== null) {
-    const place = placeOf(list, step.value);
-    active = list[place] === step.value ? place : -1;
+    const place = placeOf(list, here);
+    active = list[place] === here ? place : -1;
   }
   const chosen = FILTERS.find((entry) => entry.key === filter.value);
   return (
@@ -56,21 +65,24 @@ export function Steps(): JSX.Element | null {
           ))}
         </div>
       </div>
+      {leftOf(open) === null ? null : <Began open={open} />}
       <WindowList
         key={filter.value}
         label="Steps"
         length={length}
+        first={first}
         rowHeight={ROW_HEIGHT}
         active={active}
         auto={playing.value || following.value}
-        onPick={(place) => goTo(at(place))}
+        onPick={(place) => (place < first ? toParent(place) : goTo(at(place)))}
         onOpen={(place) => {
+          if (place < first) return;
           goTo(at(place));
           tab.value = "decision";
         }}
         onScrolled={unpin}
-        rowClass={(place) => rowClass(steps, at(place))}
-        row={(place) => <StepRow i={at(place)} />}
+        rowClass={(place) => (place < first ? "" : rowClass(steps, at(place)))}
+        row={(place) => (place < first ? <OlderRow number={place} /> : <StepRow i={at(place)} />)}
         empty={open.outline.done || length > 0 ? chosen?.none : "Reading the recording..."}
       />
     </section>

@@ -9,8 +9,9 @@ import { Icon, StatusIcon } from "../icons";
 
 export function StepRow({ i }: { i: number }): JSX.Element | null {
   void version.value;
-  const steps = run.value?.outline.steps;
-  if (!steps || i >= steps.length) return null;
+  const outline = run.value?.outline;
+  if (!outline || i >= outline.steps.length) return null;
+  const { steps, lanes } = outline;
   const thought = steps.thought(i);
   const observed = steps.observed(i);
   return (
@@ -25,7 +26,7 @@ export function StepRow({ i }: { i: number }): JSX.Element | null {
       <span class="action clip" title={`${steps.name(i)} ${steps.detail(i)}`}>
         {steps.name(i)} <span class="detail">{steps.detail(i)}</span>
       </span>
-      <Badges steps={steps} i={i} />
+      <Badges steps={steps} i={i} lane={lanes.length > 1 ? (lanes[steps.lane(i)] ?? "") : ""} />
       <Whisker steps={steps} i={i} />
       <span class="took">{steps.status(i) === Status.running ? "" : duration(steps.t1(i) - steps.t0(i))}</span>
       {thought === "" ? null : (
@@ -68,7 +69,8 @@ function Observed({ text, seq, at, failed }: { text: string; seq: number; at: nu
   );
 }
 
-function Badges({ steps, i }: { steps: Steps; i: number }): JSX.Element {
+/** Signs of a step: the sub-agent that took it, where there are several; its permissions and its retries. */
+function Badges({ steps, i, lane }: { steps: Steps; i: number; lane: string }): JSX.Element {
   // The columns behind `steps` change in place: who draws from them reads the version.
   void version.value;
   const denied = steps.denied(i);
@@ -76,6 +78,12 @@ function Badges({ steps, i }: { steps: Steps; i: number }): JSX.Element {
   const retries = steps.retries(i);
   return (
     <span class="badges">
+      {lane === "" || lane === "main" ? null : (
+        <span class="pill lane" title={`lane ${lane}`}>
+          <span class="quiet">in lane </span>
+          {lane.length > 12 ? `${lane.slice(0, 11)}…` : lane}
+        </span>
+      )}
       {denied > 0 ? (
         <span class="pill is-denied" title={`${plural(denied, "permission")} denied`}>
           <Icon name="noEntry" label="permission denied" />

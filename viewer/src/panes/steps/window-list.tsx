@@ -22,6 +22,8 @@ export interface WindowListProps {
   length: number;
   rowHeight: number;
   row: (place: number) => ComponentChildren;
+  /** The first row that keys go to; those before it are for who presses them. */
+  first?: number;
   /** Place of the selected row; -1 for none. It is scrolled into sight when it changes. */
   active: number;
   onPick: (place: number) => void;
@@ -170,16 +172,16 @@ export function WindowList(props: WindowListProps): JSX.Element {
     const pageful = Math.max(1, Math.floor(height / rowHeight) - 1);
     const at = Math.max(0, active);
     const to: Record<string, number> = {
-      ArrowDown: active < 0 ? 0 : at + 1,
+      ArrowDown: active < 0 ? (props.first ?? 0) : at + 1,
       ArrowUp: at - 1,
       PageDown: at + pageful,
       PageUp: at - pageful,
-      Home: 0,
+      Home: props.first ?? 0,
       End: length - 1,
     };
     const goal = to[event.key];
     if (goal !== undefined) {
-      props.onPick(Math.min(Math.max(0, goal), length - 1));
+      props.onPick(Math.min(Math.max(props.first ?? 0, goal), length - 1));
     } else if (event.key === "Enter" && active >= 0 && props.onOpen) {
       props.onOpen(active);
     } else return;

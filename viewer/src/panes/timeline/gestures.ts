@@ -5,7 +5,9 @@
  */
 import type { Projection } from "../../core/axis";
 import { toT, toX } from "../../core/axis";
+import { rested } from "../../state/bodies";
 import { seek } from "../../state/moves";
+import { trail, trailNoMore } from "../../state/trailing";
 import { isWhole, panPixels, projection, show, timeAt, zoomBy } from "./camera";
 
 /** So many pixels make a drag of a press. */
@@ -13,25 +15,25 @@ const DRAG_PX = 4;
 /** The window's edges can be taken this far from them. */
 const EDGE_PX = 7;
 
-/** Acts at most once a frame, with the newest value. */
-export function eachFrame<T>(act: (value: T) => void): { (value: T): void; stop: () => void } {
+/** Acts at most once a frame, with the newest value. `now` acts on what waits for the frame, `stop` drops it. */
+export function eachFrame<T>(act: (value: T) => void): { (value: T): void; now: () => void; stop: () => void } {
   let frame = 0;
   let newest: { value: T } | null = null;
+  const stop = (): void => {
+    cancelAnimationFrame(frame);
+    frame = 0;
+    newest = null;
+  };
+  const now = (): void => {
+    const due = newest;
+    stop();
+    if (due) act(due.value);
+  };
   const plan = (value: T): void => {
     newest = { value };
-    frame ||= requestAnimationFrame(() => {
-      frame = 0;
-      const now = newest;
-      newest = null;
-      if (now) act(now.value);
-    });
+    frame ||= requestAnimationFrame(now);
   };
-  return Object.assign(plan, {
-    stop: (): void => {
-      cancelAnimationFrame(frame);
-      frame = 0;
-    },
-  });
+  return Object.assign(plan, { now, stop });
 }
 
 /** Makes the lanes' area take the pointer. `click` gets where a press without a drag was. Returns the end of it. */
@@ -68,7 +70,10 @@ export function onPlot(
     const { x, y } = place(event);
     if (pressed === null || pressed.id !== event.pointerId) return point({ x, y });
     if (!pressed.drags && Math.abs(x - pressed.x) < DRAG_PX) return;
-    if (!pressed.drags) hover(null);
+    if (!pressed.drags) {
+      hover(null);
+      if (!pressed.pans) trail();
+    }
     pressed.drags = true;
     if (pressed.pans) {
       panPixels(pressed.x - x);
@@ -82,10 +87,15 @@ export function onPlot(
     const { drags, pans } = pressed;
     const { x, y } = place(event);
     pressed = null;
-    if (!drags && !pans) click(x, y);
+    if (pans) return;
+    if (drags) scrub.now();
+    else click(x, y);
+    trailNoMore();
+    rested();
   };
   const cancel = (): void => {
     pressed = null;
+    trailNoMore();
   };
   const leave = (): void => point(null);
   const turn = (event: WheelEvent): void => {
@@ -112,6 +122,7 @@ export function onPlot(
     area.removeEventListener("pointerleave", leave);
     area.removeEventListener("wheel", turn);
     for (const each of [scrub, point, wheel]) each.stop();
+    trailNoMore();
   };
 }
 

@@ -9,9 +9,11 @@ import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import "../../style/timeline.css";
 import { toX } from "../../core/axis";
-import { outline, playhead, step, tab, version } from "../../state/app";
+import { leftOf, toParent } from "../../state/ancestry";
+import { outline, playhead, run, step, tab, version } from "../../state/app";
 import { goTo, seek, seekRow } from "../../state/moves";
 import { duration } from "../../state/words";
+import { Icon } from "../icons";
 import { isWhole, plotWidth, projection, timeAt, toggleGap } from "./camera";
 import { onMap, onPlot } from "./gestures";
 import { type Hit, hit, openGapAt, spoken } from "./hit";
@@ -180,6 +182,7 @@ function Plot(): JSX.Element {
     <div class="tl-plot" ref={area} style={{ height: `${scene.value?.height ?? 120}px` }} data-testid="timeline-plot">
       <canvas ref={canvas} />
       <Gaps />
+      <Began />
       <Playhead />
       {hovered.value === null ? null : <Tooltip hovered={hovered.value} />}
     </div>
@@ -220,6 +223,30 @@ function act(found: Hit): void {
       goTo(Math.min(found.step, steps.length - 1));
       rescue.value = { step: found.step, drop: found.drop, lo: found.lo, hi: found.hi };
   }
+}
+
+/** Where a branch begins: what stands before it is on the clock of the run that it left. */
+function Began(): JSX.Element | null {
+  void version.value;
+  const open = run.value,
+    left = leftOf(open),
+    at = projection.value;
+  if (open === null || left === null || at === null) return null;
+  const x = toX(at, open.outline.span[0]);
+  if (x < -1 || x > at.width) return null;
+  const words = `began at step ${left.step} of run ${left.run.slice(-4)}`;
+  return (
+    <button
+      type="button"
+      class="tl-began"
+      style={{ transform: `translateX(${Math.round(x)}px)` }}
+      title={`${words}: open it there ( U )`}
+      onPointerDown={(event) => event.stopPropagation()}
+      onClick={() => toParent()}
+    >
+      <Icon name="fork" /> {words}
+    </button>
+  );
 }
 
 /** The playhead: a slider that says where it stands. Its keys are the panel's (arrows, J, K, Home, End). */

@@ -179,10 +179,11 @@ function drawNames(pen: Pen, palette: Palette, bars: readonly Bar[], lane: Lane,
   if (!track) return;
   pen.font = `600 10.5px ${palette.font}`;
   pen.textAlign = "left";
-  for (const bar of bars) {
+  for (const [at, bar] of bars.entries()) {
     const solid = bar.tone === Tone.failed || bar.tone === Tone.denied;
+    // Tools of several sub-agents run at once: words end where the next bar begins on top of theirs.
     const from = Math.max(bar.x0, 0) + (solid ? 15 : 5),
-      to = Math.min(bar.x1, scene.projection.width) - 4;
+      to = Math.min(bar.x1, bars[at + 1]?.x0 ?? Infinity, scene.projection.width) - 4;
     if (bar.count > 1 || to - from < 8) continue;
     const words = naming(lane, track.id[bar.first] ?? 0);
     if (words === null) continue;

@@ -5,6 +5,7 @@
  * While the playhead moves only thumbnails are drawn, coarse enough to need no mask; the picture itself comes when it
  * rests.
  */
+import { useComputed } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Observation, Recording, StepBody } from "../../../core/types";
@@ -34,6 +35,7 @@ const MODES: readonly { id: Mode | "one"; label: string }[] = [
 ];
 /** Width of the picture that stands in while the playhead moves. */
 const SCRUB_WIDTH = 320;
+const NO_FILE = new Blob();
 
 export function Screen(props: RendererProps & { beside?: boolean }): JSX.Element {
   const { open, sources, body, fresh, layer, beside = false } = props;
@@ -45,7 +47,7 @@ export function Screen(props: RendererProps & { beside?: boolean }): JSX.Element
   const scene = useLatest(open.recording, observation === null ? null : `${observation.seq}/${anyway === name}`, () =>
     sceneOf(open, sources, observation!, anyway !== null && anyway === name),
   );
-  const scrub = useScrub(props);
+  const scrub = useScrub(props, observation === null || scene.fresh);
   const line = observation === null ? "no screenshot" : describe(scene.value, observation, body.index);
   useEffect(() => {
     if (fresh && !beside) layer.value = line;
@@ -55,8 +57,8 @@ export function Screen(props: RendererProps & { beside?: boolean }): JSX.Element
     if (scrub !== null)
       return (
         <Frame
-          picture={scrub}
-          label={`Screen of step ${stepNumber(step.value)}, small`}
+          picture={scrub.picture}
+          label={`Screen of step ${stepNumber(scrub.step)}, small`}
           overlay={null}
           actual={false}
         />
@@ -123,20 +125,33 @@ export function Screen(props: RendererProps & { beside?: boolean }): JSX.Element
   );
 }
 
-/** A thumbnail of the step under the playhead, while that step's body has not come. */
-function useScrub({ open, fresh, body }: RendererProps): Picture | null {
+/** What stands in: a picture of the screenshot in row `seq`, as it was seen in `step`. */
+interface Small {
+  seq: number;
+  step: number;
+  picture: Picture;
+}
+
+/** A thumbnail of the step under the playhead, while that step's body has not come, or (not `drawn`) its picture. */
+function useScrub({ open, fresh, body }: RendererProps, drawn: boolean): Small | null {
   const { recording, outline } = open;
-  const seq = fresh || step.value >= outline.steps.length ? -1 : outline.steps.screenshot(step.value);
+  const { steps } = outline;
+  const seq = useComputed(() =>
+    body.index === step.value || step.value >= steps.length ? -1 : steps.screenshot(step.value),
+  ).value;
   const small = useLatest(recording, seq < 0 ? null : String(seq), async () => {
+    const at = step.peek();
     const name = screenshotName(outline, seq);
-    const bitmap = (await ownThumbnail(recording, name, SCRUB_WIDTH)) ?? (await readSmall(recording, seq, step.value));
+    const bitmap = (await ownThumbnail(recording, name, SCRUB_WIDTH)) ?? (await readSmall(recording, seq, at));
     if (bitmap === null) return null;
     const ratio = bitmap.height / bitmap.width;
     // Drawn at the size of the picture before, so that nothing jumps while the hand moves.
     const width = pictureAtHand(recording, { name })?.width ?? 1280;
-    return { bitmap, width, height: Math.round(width * ratio), blob: new Blob() };
+    return { seq, step: at, picture: { bitmap, width, height: Math.round(width * ratio), blob: NO_FILE } };
   });
-  return fresh || body.index === step.value ? null : small.value;
+  if (!fresh) return small.value;
+  // Between the two the picture of the step before would be seen once more.
+  return !drawn && small.value?.seq === steps.screenshot(body.index) ? small.value : null;
 }
 
 /** Where the recording has no thumbnail: from the picture that the row refers to. */
