@@ -24,10 +24,13 @@ COUNTED = {"body_size": 9, "status": 200}
     ("name", "data", "counted"),
     [
         ("bedrock.converse", {}, True),
-        ("openai.completions", {}, True),
+        ("openai.completions", {}, False),
         ("http", {"status": 201}, True),
         ("http", {"status": 404}, False),
         ("http", {"body_size": 0}, False),
+        ("http", {"inputs": {"method": "GET", "path": "/api/chat"}}, False),
+        ("http", {"inputs": {"method": "POST", "path": "/v1/files"}}, False),
+        ("http", {"inputs": {"method": "POST", "path": "/v1/models/g:streamRawPredict"}}, True),
         ("bedrock.converse", {"error": {"message": "gone"}}, False),
         ("openai.embeddings", {}, False),
         ("openai.moderations", {}, False),
@@ -44,7 +47,9 @@ COUNTED = {"body_size": 9, "status": 200}
 def test_what_is_counted(name: str, data: dict[str, Any], counted: bool) -> None:
     for parent in (None, "c9"):
         tally = Tally()
-        tally.add("decision", "request", "main", {"call": "c0", "key": "k", "parent_id": parent}, {"name": name})
+        inputs = data.get("inputs", {"method": "POST", "path": "/api/chat"})
+        asked = {"name": name, "inputs": inputs}
+        tally.add("decision", "request", "main", {"call": "c0", "key": "k", "parent_id": parent}, asked)
         tally.add("decision", "response", "main", {"call": "c0"}, {**COUNTED, **data})
         said = tally.coverage("full")["decision"].get("unread")
         assert said == ({name: 1} if counted and parent is None else None), "what a tool asks for itself is not counted"

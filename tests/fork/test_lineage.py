@@ -18,7 +18,7 @@ from tests.cli.terminal import worldline
 from tests.fork.deep import Looker, chain
 from tests.fork.inside import Walker, opened, recorded
 from tests.fork.shop import digest
-from worldline.engine import clock, replay, verified
+from worldline.engine import clock, eligibility, verified
 from worldline.engine.lineage import LineageRecording, ancestors
 from worldline.engine.plan import fork_point, plan_of
 from worldline.engine.spec import RecordingSpec
@@ -181,7 +181,7 @@ def test_an_ancestor_is_read_whole_once_and_refused_when_it_changes_after_that(
         return verify(recording, *more, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(replay, "verify", noted)
+        patch.setattr(eligibility, "verify", noted)
         last.fork(agent, at="step:3")
     assert read == [last.recording.attempt], "what verified and has not changed is not read whole again"
     before = digest(quick / "runs" / last.id)

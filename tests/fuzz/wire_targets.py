@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from worldline.engine.facts import request_facts, response_facts
+from worldline.engine.facts import Told, request_facts, response_facts
 from worldline.model.dialects import what_changed
 from worldline.model.dialects.reading import DIALECTS
 from worldline.model.dialects.sse import SseEvent, SseParser
@@ -145,8 +145,7 @@ def dialect(data: bytes) -> None:
     """What the record notes of a request and its answer: it never raises, and JSON can carry it."""
     which, kind, body = data[:1] or b"\0", data[1:2] or b"\0", data[2:]
     route = ROUTES[which[0] % len(ROUTES)]
-    seen: set[str] = set()
-    facts = [request_facts(route, body, seen)]
+    facts = [request_facts(route, body, Told())]
     headers = [["Content-Type", "text/event-stream" if kind[0] & 1 else "application/json"]]
     facts.append(response_facts(route, {"status": 200 if kind[0] & 2 else 500, "headers": headers}, body))
     what_changed(route, body, body[: len(body) // 2], "$.messages[0]")

@@ -44,7 +44,7 @@ def places(packed: PackedRecording) -> dict[str, int]:
     offsets, log = packed.container.offsets(), packed.entries["events.jsonl"]
     behind = LOG_HEADER + log.stored
     return {
-        "in the first signature": 4,
+        "behind the first date": 14,
         "in the first header": 17,
         "in its name": 34,
         "behind the first header": LOG_HEADER,
@@ -61,7 +61,7 @@ def places(packed: PackedRecording) -> dict[str, int]:
     }
 
 
-HEADER = ("in the first signature", "in the first header", "in its name", "behind the first header", "in the first row")
+HEADER = ("behind the first date", "in the first header", "in its name", "behind the first header", "in the first row")
 PLACES = (
     *HEADER,
     *("in the log", "at the end of the log", "behind the log", "in a content", "in the manifest", "in the tables"),

@@ -184,7 +184,7 @@ def exchanges(cassette: Cassette) -> list[Any]:
 def test_what_is_folded_while_it_is_verified_is_what_was_recorded(tmp_path: Path) -> None:
     recording = recorded(tmp_path / "runs")
     folding = Folding(recording)
-    reading = folding.reading(recording, lambda size: None)
+    reading = Reading(recording, fold=folding.begins())
     alone = Reading(recording)
     assert exchanges(folding.cassette()) == exchanges(Cassette(recording))
     assert (reading.blobs, reading.header, reading.last) == (alone.blobs, alone.header, alone.last)

@@ -23,7 +23,7 @@ from worldline.store.verify import verify
 NAMES = {"whole.skn": "whole", "shared.skn": "whole", "expired.skn": "expired"}
 OLD = [path for version in ("v0", "v1") for path in good(version).values() if path.suffix == ".skn"]
 # What is changed, and what may be said of it: kinds of problems, or the error that opening raises.
-NOT_OPENED = {"not-a-recording", "damaged"}
+NOT_OPENED = {"not-a-recording", "damaged", "cut-short"}
 EXPECTED: dict[str, set[str]] = {
     "the first header's mark": {"not-a-recording"},
     "header": {"changed"},

@@ -31,7 +31,7 @@ class Unread:
 
     def asked(self, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         """A model is asked. What a tool asks for itself runs no tool of the agent's."""
-        if not keys.get("parent_id") and carries_tools(name := str(data.get("name"))):
+        if not keys.get("parent_id") and carries_tools(name := str(data.get("name")), data.get("inputs")):
             self._asked[str(keys.get("call"))] = name
 
     def answered(self, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
@@ -86,5 +86,6 @@ def _is_encoded(data: Mapping[str, Any]) -> bool:
     """Whether the body came in a coding that nobody here can undo."""
     headers = data.get("headers")
     pairs = headers if isinstance(headers, list) and "decoded" not in data else []
-    coding = next((str(value) for name, value in pairs if str(name).lower() == "content-encoding"), "")
+    named = [pair for pair in pairs if isinstance(pair, list) and len(pair) == 2]
+    coding = next((str(value) for name, value in named if str(name).lower() == "content-encoding"), "")
     return coding.strip().lower() not in {"", "identity", *DECODERS}

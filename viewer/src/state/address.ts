@@ -12,10 +12,14 @@ const REST_MS = 400;
 
 export function startAddress(): () => void {
   let rest: ReturnType<typeof setTimeout> | undefined;
+  let shown = run.value;
   const stop = effect(() => {
-    void [step.value, playhead.value, tab.value, stage.value, page.value, run.value];
+    void [step.value, playhead.value, tab.value, stage.value, page.value];
     clearTimeout(rest);
     rest = setTimeout(remember, REST_MS);
+    // Who opens another run can go back from it, however soon that is.
+    if (run.value !== shown) queueMicrotask(remember);
+    shown = run.value;
   });
   addEventListener("popstate", arrive);
   return () => {

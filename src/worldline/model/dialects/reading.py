@@ -6,12 +6,14 @@ HTML page, bytes made to break a parser.
 
 from __future__ import annotations
 
+from typing import Any
+
 from worldline.model.dialects import anthropic, gemini, openai_chat, openai_responses, pydantic_ai
 from worldline.model.dialects.assembly import Assembly
 from worldline.model.dialects.cut import close
 from worldline.model.dialects.dialect import Dialect
 from worldline.model.dialects.foreign import decode, error_text, objects, parse
-from worldline.model.dialects.routes import TOOLLESS
+from worldline.model.dialects.routes import TOOLLESS, UNKNOWN, may_ask
 from worldline.model.dialects.shapes import Ask, Decision
 from worldline.model.dialects.sse import all_events
 
@@ -41,9 +43,14 @@ def model_of(route_name: str, path: str) -> str | None:
     return gemini.model_of(path) if route_name == gemini.ROUTE else None
 
 
-def carries_tools(route_name: str) -> bool:
-    """Whether an answer of this route may call tools; of a route that nobody knows, it may."""
-    return route_name not in TOOLLESS
+def carries_tools(route_name: str, inputs: Any = None) -> bool:
+    """Whether an answer of this route may call tools. `inputs` is what the record has of its method and path.
+
+    Of a route that nobody knows, it may where the request looks as if it asked a model.
+    """
+    if route_name != UNKNOWN:
+        return route_name not in TOOLLESS
+    return isinstance(inputs, dict) and may_ask(inputs.get("method"), inputs.get("path"))
 
 
 def read_request(route_name: str, body: bytes) -> Ask | None:

@@ -39,8 +39,13 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("openai.models", "GET", f"/models/{_ID}"),
 )
 
+UNKNOWN = "http"
+"""The route of what is none of the table's."""
+
 TOOLLESS = frozenset(
     {
+        "openai.completions",
+        "anthropic.complete",
         "openai.responses.compact",
         "openai.responses.input_tokens",
         "openai.responses.cancel",
@@ -58,6 +63,20 @@ TOOLLESS = frozenset(
 )
 """Routes whose answers never call a tool, by what their interface is."""
 
+_ASKS = re.compile(
+    r"/(?:chat|generate|generate_stream|complete|invoke|invocations|predictions|score)$"
+    r"|:(?:predict|rawPredict|streamRawPredict|serverStreamingPredict)$"
+)
+
+
+def may_ask(method: object, path: object) -> bool:
+    """Whether a request whose route is unknown looks as if it asked a model, and not for a list or a file.
+
+    Paths that model servers have for it (Ollama, Cohere, TGI, vLLM, SageMaker, Vertex AI, Replicate, Azure ML).
+    """
+    return method == "POST" and isinstance(path, str) and _ASKS.search(path.rstrip("/")) is not None
+
+
 _PATTERNS = tuple((name, method, re.compile(f"{tail}$")) for name, method, tail in _TABLE)
 
 
@@ -71,4 +90,4 @@ def route(method: str, path: str) -> Route:
     for name, expected, pattern in _PATTERNS:
         if expected in ("", method.upper()) and (found := pattern.search(trimmed)):
             return Route(name=name, tail=found.group())
-    return Route(name="http", tail=bare)
+    return Route(name=UNKNOWN, tail=bare)

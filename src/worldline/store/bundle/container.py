@@ -138,7 +138,7 @@ def begins_as_bundle(head: bytes) -> bool:
         whole = local_header(Entry(EVENTS, method, 0, 0, 0, ""))[: LOG_HEADER - 16]  # without the sizes at its end
         # The checksum is the log's own.
         if (
-            len(head) >= 4
+            len(head) >= 14  # less is the beginning of any ZIP
             and head[:14] == whole[: len(head)][:14]
             and head[18:][: len(whole) - 18] == whole[18 : len(head)]
         ):

@@ -132,16 +132,18 @@ class Routes:
 
 
 def spoken() -> list[str]:
-    """The APIs whose answers can be written."""
-    return [dialect.API for dialect, _ in _APIS.values()]
+    """The APIs whose answers can be written for a request's body alone.
+
+    Of Gemini it is the URL that says which model is asked and whether the answer streams.
+    """
+    return [dialect.API for path, (dialect, _) in _APIS.items() if path != gemini_generate.PATH]
 
 
 def answer_to(api: str, body: bytes, say: Say) -> Answer | None:
     """What a provider of this API sends that says `say` to a request; None for one that it does not know."""
-    path = next((path for path, (dialect, _) in _APIS.items() if api == dialect.API), None)
+    path = next((path for path, (dialect, _) in _APIS.items() if api == dialect.API and api in spoken()), None)
     request = Request("POST", path or "", [], body, 0)
-    # Of Gemini it is the URL that says which model is asked and whether the answer streams.
-    if path is None or path == gemini_generate.PATH or not isinstance(request.json, dict):
+    if path is None or not isinstance(request.json, dict):
         return None
     dialect, platform = _APIS[path]
     if dialect.missing(request.json) is not None:
