@@ -123,8 +123,11 @@ def test_when_its_processes_are_gone_a_snapshot_still_is_its_files(zygote: Zygot
     (env.root / "note").write_text("kept")
     ref = env.snapshot(1)
     (env.root / "note").write_text("later")
-    os.kill(zygote.member(ref).pid, signal.SIGKILL)
-    os.close(_gone(zygote.member(ref).pid))
+    pid = zygote.member(ref).pid
+    gone = os.pidfd_open(pid)
+    os.kill(pid, signal.SIGKILL)
+    assert select.select([gone], [], [], 60)[0]
+    os.close(gone)
     with pytest.raises(StaleBase, match="its files are in the store"):
         zygote.fork(ref, 1, branch_seed=SEED, identity="run")
     (branch,) = Files(quick / "runs").fork(on_disk(ref), 1, branch_seed=SEED, identity="run")
