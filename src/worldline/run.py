@@ -282,25 +282,39 @@ def _loop_of_its_own(work: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine to its end; in a thread where a loop runs already: an async test calls the sync `replay`."""
     import asyncio
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not loop_runs():
         asyncio.run(work)
         return
     with ThreadPoolExecutor(1, thread_name_prefix="worldline-replay") as thread:
         thread.submit(contextvars.copy_context().run, asyncio.run, work).result()
 
 
+def loop_runs() -> bool:
+    """Whether an event loop runs in this thread."""
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def to_its_end(agent: Callable[[], Any]) -> None:
+    """Run an agent (async too) to its end. Raises what it raises."""
+    result = agent()
+    if inspect.isawaitable(result):
+
+        async def awaited() -> None:
+            await result
+
+        _loop_of_its_own(awaited())
+
+
 def _run(agent: Callable[[], Any]) -> BaseException | None:
     """Run the agent to its end; what it raises is returned, SystemExit too (agents end with it)."""
     try:
-        result = agent()
-        if inspect.isawaitable(result):
-
-            async def awaited() -> None:
-                await result
-
-            _loop_of_its_own(awaited())
+        to_its_end(agent)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an agent may raise anything; the report's notes tell it
         return error
     return None

@@ -86,9 +86,9 @@ MUTANTS = (
         "ancestors-are-not-verified",
         promise=5,
         breaks="Only the run that is forked is verified, and none that it continues.",
-        file="engine/plan.py",
-        old="for segment in reversed(whole.segments):",
-        new="for segment in whole.segments[-1:]:",
+        file="engine/eligibility.py",
+        old="for ancestor in ancestors:",
+        new="for ancestor in ():",
         tests=(f"{LINEAGE}test_an_ancestor_that_is_gone_or_other_is_one_clear_error",),
     ),
     Mutant(

@@ -9,8 +9,9 @@ import os
 
 import msgspec
 
-from worldline.engine.lineage import LineageRecording
+from worldline.engine.lineage import LineageRecording, said_workspace
 from worldline.errors import WorldlineError
+from worldline.model.values import readable
 from worldline.store.recording import Recording
 
 CHANGED, ONLY_LEFT, ONLY_RIGHT = "changed", "only_left", "only_right"
@@ -37,8 +38,7 @@ def files_left(left: Recording, right: Recording) -> tuple[list[FileChange], str
 
 
 def _kept_workspace(side: Recording) -> bool:
-    root = side.segments[0].recording if isinstance(side, LineageRecording) else side
-    return (root.header.data.get("environment") or {}).get("workspace") is not None
+    return said_workspace(side.segments[0].recording if isinstance(side, LineageRecording) else side) is not None
 
 
 def _compared(left: Recording, right: Recording) -> tuple[list[FileChange], str | None]:
@@ -59,5 +59,5 @@ def _compared(left: Recording, right: Recording) -> tuple[list[FileChange], str 
         path = os.fsdecode(change.path)
         if not is_derived(path):
             what = ONLY_RIGHT if change.old is None else ONLY_LEFT if change.new is None else CHANGED
-            found.append(FileChange(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"), what))
+            found.append(FileChange(readable(path), what))
     return found, None

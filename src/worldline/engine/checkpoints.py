@@ -26,14 +26,13 @@ from worldline.engine.substrates.apart import secret_notes
 from worldline.engine.substrates.files import Files
 from worldline.engine.substrates.substrate import Env, SnapRef
 from worldline.errors import Damaged, NotQuiescent, SeqMismatch
-from worldline.model.checkpoint import AgentHalf, Checkpoint, EnvState, Graph, read_row, row_of, state_digest
+from worldline.model.checkpoint import ROW, AgentHalf, Checkpoint, EnvState, Graph, read_row, row_of, state_digest
 from worldline.model.events import Event
 from worldline.model.ids import is_id
 from worldline.store import layout
 from worldline.store.recording import Recording
 from worldline.store.snapshots import SnapshotStore
 
-ROW = "snapshot_ref/checkpoint"
 _OF_A_CRASH = frozenset({"torn", "zeros", "unfit"})  # what stands behind them was never durable: no checkpoint is there
 TRIES = 3  # how often both halves are taken where rows come meanwhile
 

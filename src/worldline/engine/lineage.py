@@ -280,6 +280,11 @@ def ancestors(recording: Recording) -> Iterator[tuple[Recording, int]]:
         edge = parent_of(edge[0])
 
 
+def said_workspace(recording: Recording) -> Any:
+    """What a header says of the workspace that is kept (a `WorkspaceSpec`, or the content of one); None for none."""
+    return (recording.header.data.get("environment") or {}).get("workspace")
+
+
 def attempts_in(store: Path) -> Iterator[Recording]:
     """Every attempt of a store whose header can be read, oldest run first."""
     for run in sorted(path for path in store.iterdir() if is_id(path.name, "run") and path.is_dir()):

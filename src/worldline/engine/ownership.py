@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from worldline.engine.substrates.scan import told
 from worldline.model.tree import Change, Entry, File, Folder, Text, itself, text_of
 
 SINCE = "somebody changed it since"
@@ -176,4 +177,4 @@ def _linked(undoing: list[Undoing]) -> list[Undoing]:
 
 def shown(path: bytes) -> str:
     """A path as people read it."""
-    return os.fsdecode(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") or "."
+    return told(os.fsdecode(path))

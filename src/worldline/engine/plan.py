@@ -16,7 +16,7 @@ import msgspec
 
 from worldline.engine.cassette import Cassette
 from worldline.engine.content import Content
-from worldline.engine.eligibility import reasons_against
+from worldline.engine.eligibility import reasons_against, reasons_before
 from worldline.engine.exchanges import Exchange
 from worldline.engine.lineage import LineageRecording, attempts_in, branch_of, genesis_of
 from worldline.engine.steps import Step, steps
@@ -226,14 +226,8 @@ def _eligible(recording: Recording, tools: str, watch: Callable[[int], None]) ->
         reason = live if recording.live else "it is not sealed: `worldline reconcile` seals what a dead writer left"
         raise Ineligible(reason, reasons=[reason])
     whole = LineageRecording(recording)
-    for segment in reversed(whole.segments):
-        is_own = segment.recording.attempt == recording.attempt
-        if reasons := reasons_against(
-            segment.recording, tools, watch if is_own else lambda size: None, once=not is_own
-        ):
-            if not is_own:
-                reasons = [f"of its ancestor {segment.recording.run_id}: {reason}" for reason in reasons]
-            raise Ineligible(reasons[0], reasons=reasons)
+    if reasons := reasons_against(recording, tools, watch) or reasons_before(whole.ancestors(), tools):
+        raise Ineligible(reasons[0], reasons=reasons)
     return whole
 
 

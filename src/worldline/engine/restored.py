@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from worldline.engine.checkpoints import Kept, checkpoints_of
+from worldline.engine.lineage import said_workspace
 from worldline.engine.recorder import Recorder
 from worldline.engine.spec import WorkspaceSpec
 from worldline.engine.substrates.apart import Note, secret_notes
@@ -76,7 +77,7 @@ class Restoring(msgspec.Struct, frozen=True):
 def restoring(point: ForkPoint) -> Restoring | None:
     """How a branch of this point comes to its workspace; None where its run kept none."""
     root = point.prefix.segments[0].recording
-    said = (root.header.data.get("environment") or {}).get("workspace")
+    said = said_workspace(root)
     kept = checkpoints_of(point.prefix) if said is not None else []
     if not kept:
         return None

@@ -16,7 +16,7 @@ import msgspec
 
 from worldline.engine import clock
 from worldline.engine.checkpoints import Kept, checkpoints_of
-from worldline.engine.lineage import opened
+from worldline.engine.lineage import opened, said_workspace
 from worldline.engine.ownership import Interval, Left, Plan, Undoing, plan, shown
 from worldline.engine.spec import WorkspaceSpec
 from worldline.engine.substrates.apart import SECRET, Note, secret_notes
@@ -83,7 +83,7 @@ class Rewind:
     ) -> None:
         if recording.live:
             raise _refused(f"{recording.path} is still being recorded: its agent would go on in what is taken back")
-        said = (recording.header.data.get("environment") or {}).get("workspace")
+        said = said_workspace(recording)
         whole = opened(recording)
         kept = checkpoints_of(whole)
         if not kept or (said is None and workspace is None):

@@ -15,6 +15,7 @@ import msgspec
 from worldline.model.canon import canonical
 from worldline.model.tree import name_of
 
+ROW = "snapshot_ref/checkpoint"
 DUMPED, REDRIVEN = "dumped", "redriven"
 
 

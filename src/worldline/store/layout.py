@@ -209,6 +209,12 @@ def chunk_name(number: int) -> str:
     return f"{number:06d}.jsonl"
 
 
+def log_files(attempt: Path) -> list[Path]:
+    """The files of an attempt's log in order: its chunks, then the tail where there is one."""
+    chunks = sorted((attempt / CHUNKS).glob("*.jsonl"))
+    return [path for path in (*chunks, attempt / TAIL) if path.is_file()]
+
+
 def attempts(run: Path) -> Iterator[Path]:
     """The attempt directories of a run, oldest first (their ids sort by time)."""
     folder = run / ATTEMPTS

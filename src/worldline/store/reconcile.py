@@ -91,7 +91,7 @@ def _attempt(attempt: Path, account: Account) -> State:
         return State(run, name, "damaged", f"{link.name} is a symbolic link", file=link.name, offset=0)
     if (attempt / layout.MANIFEST).exists():
         return _sealed(attempt)
-    if not any(path.stat().st_size for path in _log_files(attempt)):  # a newborn's lock is not taken from it
+    if not any(path.stat().st_size for path in layout.log_files(attempt)):  # a newborn's lock is not taken from it
         begun = (attempt / layout.CHUNKS).is_dir()
         return State(run, name, "live" if begun and Recording(attempt).live else "stillborn")
     try:
@@ -102,11 +102,6 @@ def _attempt(attempt: Path, account: Account) -> State:
         return _sealed(attempt) if (attempt / layout.MANIFEST).exists() else _unsealed(attempt, lock, account)
     finally:
         os.close(lock)
-
-
-def _log_files(attempt: Path) -> list[Path]:
-    tail = attempt / layout.TAIL
-    return [*(attempt / layout.CHUNKS).glob("*.jsonl"), *([tail] if tail.is_file() else [])]
 
 
 def _sealed(attempt: Path, did: str | None = None) -> State:

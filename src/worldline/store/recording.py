@@ -58,17 +58,12 @@ class Recording:
 
     def files(self) -> Sequence[LogFile]:
         """The log's files in order: its chunks, then the tail where there is one."""
-        return self._paths()
-
-    def _paths(self) -> list[Path]:
-        folder = self.attempt / layout.CHUNKS
-        chunks = sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
-        return [path for path in (*chunks, self.attempt / layout.TAIL) if path.is_file()]
+        return layout.log_files(self.attempt)
 
     @property
     def log_bytes(self) -> int:
         """The size of the log's files."""
-        return sum(path.stat().st_size for path in self._paths())
+        return sum(path.stat().st_size for path in layout.log_files(self.attempt))
 
     def events(self, through: Callable[[RowReader], Iterable[Event]] = iter) -> Iterator[Event]:
         """The good rows, in order, as the newest format has them. When it ends, `damages` holds what was not good.

@@ -8,15 +8,15 @@ comes back from C, only a process that is killed ends (the processes executor).
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import ctypes
-import inspect
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from worldline.run import loop_runs, to_its_end
 
 AGAIN_SECONDS = 1.0  # after which an agent that goes on all the same is told again
 
@@ -29,16 +29,10 @@ def bounded(agent: Callable[[], Any], limit: float) -> Callable[[], None]:
     """`agent` (async too) with `limit` seconds of time. The function raises what it raises, or `TimeOver`."""
 
     def whole() -> None:
-        result = agent()
-        if inspect.isawaitable(result):
-
-            async def awaited() -> None:
-                await result
-
-            asyncio.run(awaited())
+        to_its_end(agent)
 
     def carried() -> None:
-        if threading.current_thread() is threading.main_thread() and not _loop_runs():
+        if threading.current_thread() is threading.main_thread() and not loop_runs():
             with _alarm(limit):
                 whole()
         else:
@@ -50,14 +44,6 @@ def bounded(agent: Callable[[], Any], limit: float) -> Callable[[], None]:
 def late(limit: float) -> str:
     """What is said of an agent whose time was over."""
     return f"it did not end within {limit:g} s"
-
-
-def _loop_runs() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from worldline.engine.substrates.substrate import Policy
 from worldline.errors import ResourceExhausted, SecretFound, Unsupported
 from worldline.model import tree
 from worldline.model.tree import Entry, File, Folder, Symlink
+from worldline.model.values import readable
 from worldline.store import layout
 from worldline.store.snapshots import Batch, SnapshotStore
 
@@ -389,7 +390,7 @@ def settled(state: os.stat_result, taken: int) -> bool:
 
 def told(path: str) -> str:
     """A path as notes say it: bytes that are no UTF-8 are escaped."""
-    return path.rstrip("/").encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") or "."
+    return readable(path.rstrip("/")) or "."
 
 
 def own_folders(store: Path) -> list[Path]:

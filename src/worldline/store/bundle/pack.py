@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from worldline.errors import Ineligible, UsageError
+from worldline.model.checkpoint import ROW
 from worldline.model.events import Event, encode_json
 from worldline.store import layout
 from worldline.store.bundle.container import (
@@ -34,7 +35,7 @@ from worldline.store.bundle.container_writer import ContainerWriter
 from worldline.store.bundle.index import IndexBuilder
 from worldline.store.bundle.packed import PackedRecording
 from worldline.store.bundle.pictures import PICTURES, pixels_only, thumb_name
-from worldline.store.bundle.snapshots import CHECKPOINT, Snapshots
+from worldline.store.bundle.snapshots import Snapshots
 from worldline.store.bundle.squeeze import Squeeze
 from worldline.store.forget import availability
 from worldline.store.note_lines import read_lines
@@ -150,7 +151,7 @@ class _Packing:
         adding.end()
         stored = self._index.index().blocks.stored
         stored[:] = [squeeze.offsets[number] for number in stored]
-        if CHECKPOINT in self._index.index().kinds.name or self._index.index().kinds.others:
+        if ROW in self._index.index().kinds.name or self._index.index().kinds.others:
             snapshots = Snapshots(recording)
             for event in RowReader(recording.files()):
                 if (made := snapshots.row(event)) is not None:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 from worldline.errors import Damaged
+from worldline.model.checkpoint import ROW
 from worldline.model.events import Event, encode_json
 from worldline.store import layout
 from worldline.store.bundle.container import snapshot_name
 from worldline.store.recording import Recording
 
-CHECKPOINT = "snapshot_ref/checkpoint"
 _OWN = ("checkpoint_id", "parent_checkpoint_ids", "branch_id", "snapshot_id")
 
 
@@ -32,7 +32,7 @@ class Snapshots:
         """The entry's name and bytes where this row is the first of a checkpoint, else None."""
         if event.name == "meta/header":
             self._run = event.data.get("run")
-        if event.name != CHECKPOINT:
+        if event.name != ROW:
             return None
         data = {key: self._opened(value) for key, value in event.data.items()}
         name = snapshot_name(str(data.get("checkpoint_id")))

@@ -20,6 +20,7 @@ import msgspec
 
 from worldline.errors import Corrupt, ReadError, SubstrateError, UsageError
 from worldline.model import tree
+from worldline.model.checkpoint import ROW
 from worldline.model.ids import is_id
 from worldline.model.tree import File, Folder
 from worldline.store import layout
@@ -27,7 +28,6 @@ from worldline.store.catalog import runs
 from worldline.store.rows import RowReader
 from worldline.store.snapshots import SnapshotStore, durable
 
-ROW = "snapshot_ref/checkpoint"
 _UNREAD = (
     ReadError,
     SubstrateError,
@@ -50,8 +50,7 @@ def named_in(attempts: Iterable[Path]) -> Named:
     """What the checkpoints of attempts name."""
     found = Named(ids=set())
     for attempt in attempts:
-        tail = attempt / layout.TAIL
-        reader = RowReader([*sorted((attempt / layout.CHUNKS).glob("*.jsonl")), *([tail] if tail.is_file() else [])])
+        reader = RowReader(layout.log_files(attempt))
         for event in reader:
             snapshot = event.data.get("snapshot_id") if event.name == ROW else None
             if isinstance(snapshot, str) and is_id(snapshot, "snap"):

@@ -206,8 +206,7 @@ class _Rows:
 def _naming_rows(attempt: Path) -> dict[str, int]:
     """The first row that names each content."""
     rows: dict[str, int] = {}
-    tail = attempt / layout.TAIL
-    for event in RowReader([*sorted((attempt / layout.CHUNKS).glob("*.jsonl")), *([tail] if tail.is_file() else [])]):
+    for event in RowReader(layout.log_files(attempt)):
         named: dict[str, dict[str, Any]] = {}
         collect_blobs(event.data, named)
         for name in named:
