@@ -44,7 +44,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
         answer(boundary, decision(b'{"messages":[%d]}' % number), [b"data: 1\n\n", b"data: [DONE]\n\n"])
     recorder.log.sync()
     recorder.close()
-    return b"".join(path.read_bytes() for path in Recording(recorder.attempt)._paths()).splitlines(keepends=True)
+    return b"".join(path.read_bytes() for path in Recording(recorder.attempt).files()).splitlines(keepends=True)
 
 
 def seen(reader: RowReader) -> tuple[Any, ...]:
