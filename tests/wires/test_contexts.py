@@ -89,3 +89,16 @@ def test_a_flipped_byte_in_a_stored_message_is_found(recorded: tuple[Path, list[
     assert code in (1, 3), output
     assert "damaged" in output.lower() or "corrupt" in output.lower() or "changed" in output.lower(), output
     assert "equivalent" not in output
+
+
+def test_a_store_named_from_here_stays_where_it_was_when_the_agent_changes_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    with Provider(script) as provider, recording(provider.openai_url, provider.anthropic_url) as wire:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        converse(wire, LONG)
+    assert wire.path is not None
+    assert wire.path.is_relative_to(tmp_path / "runs") and not [*Path().iterdir()]
+    code, output, report = replay(wire.path)
+    assert (code, report.get("verdict")) == (0, "equivalent"), output

@@ -58,7 +58,8 @@ class Recorder:
         self._surroundings = surroundings
         self.clock = clock.RunClock()
         self.session = self.vault.redact_text(spec.session) if spec.session else clock.new_id("sess")
-        self.run_directory = spec.run or spec.store / clock.new_id("run")
+        # Absolute: contents are written by several threads, and the agent may change directory before they are.
+        self.run_directory = (spec.run or spec.store / clock.new_id("run")).absolute()
         self.run, self.attempt_id = self.run_directory.name, _next_attempt(self.run_directory)
         self.attempt = self.run_directory / layout.ATTEMPTS / self.attempt_id
         try:
