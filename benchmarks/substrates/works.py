@@ -8,6 +8,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -91,12 +92,12 @@ def forked(substrate: Substrate, ref: SnapRef) -> tuple[Env, float]:
     return made[0], took
 
 
-def by_command(command: Callable[[Path], list[str]], clear: Callable[[Path], None]) -> Work:
-    """A copy that a command makes in a folder that is not there yet; `clear` removes it, unmeasured."""
+def by_command(folder: Path, command: Callable[[Path], list[str]], clear: Callable[[Path], None]) -> Work:
+    """A copy that a command makes in `folder`, of a name that is not there yet; `clear` removes it, unmeasured."""
     numbers = itertools.count()
 
     def work() -> float:
-        target = Path(f"copy-{next(numbers)}").absolute()
+        target = folder / f"copy-{next(numbers)}"
         took = timed(WALL, 1, lambda: subprocess.run(command(target), check=True, capture_output=True))
         clear(target)
         return took
@@ -105,15 +106,38 @@ def by_command(command: Callable[[Path], list[str]], clear: Callable[[Path], Non
 
 
 @contextmanager
-def folders(quick: bool) -> Iterator[Mapping[str, Work]]:
-    """Substrates of any folder, each with a workspace and a store of its own, on the disk of the working directory."""
+def layers(quick: bool) -> Iterator[Mapping[str, Work]]:
+    """Overlay, on the disk and in memory."""
     with place() as folder, ExitStack() as leaving:
         original, change = _original(folder, quick)
-        overlay = Overlay(folder / "overlay" / "runs")
-        works = _opened("overlay", overlay, folder / "overlay", original, change, leaving, 1 if quick else IN_A_TURN)
-        works |= _of_files(folder / "runs", original, change)
-        works["cp"] = by_command(lambda target: ["cp", "-a", str(original), str(target)], shutil.rmtree)
+        works = {"cp": _copied(original)}
+        for name, where in (("overlay", folder), ("overlay-memory", leaving.enter_context(_in_memory()))):
+            overlay, times = Overlay(where / "overlay" / "runs"), 1 if quick else IN_A_TURN
+            works |= _opened(name, overlay, where / "overlay", original, change, leaving, times)
         yield works
+
+
+@contextmanager
+def _in_memory() -> Iterator[Path]:
+    """A folder in memory."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="worldline-") as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def folders(quick: bool) -> Iterator[Mapping[str, Work]]:
+    """Files, the substrate of any folder, with a store of its own, on the disk of the working directory."""
+    with place() as folder:
+        original, change = _original(folder, quick)
+        yield {**_of_files(folder / "runs", original, change), "cp": _copied(original)}
+
+
+def _copied(original: Path) -> Work:
+    """What one would do by hand. The copies stay till the end.
+
+    A disk that discards what 20,000 removed files left is in the way of any `mkdir` for minutes.
+    """
+    return by_command(original.parent, lambda copy: ["cp", "-a", str(original), str(copy)], lambda copy: None)
 
 
 @contextmanager
@@ -225,7 +249,7 @@ def _by_git(folder: Path, original: Path, change: Changing) -> dict[str, Work]:
     def clear(target: Path) -> None:
         subprocess.run([*git, "worktree", "remove", "--force", str(target)], check=True)
 
-    worktree = by_command(lambda target: [*git, "worktree", "add", "-q", "--detach", str(target)], clear)
+    worktree = by_command(folder, lambda target: [*git, "worktree", "add", "-q", "--detach", str(target)], clear)
     return {"git-stash-create": stash, "git-worktree": worktree}
 
 
@@ -285,10 +309,19 @@ def _row(name: str, what: str, ours: str, peers: tuple[str, ...], peer: str, lim
 
 CONTESTS = (
     Contest(
-        folders,
+        layers,
         (
             _row("overlay-snapshot", "overlay: snapshot", "overlay-snapshot", ("cp",), BY_HAND, 5),
             _row("overlay-fork", "overlay: fork", "overlay-fork", ("cp",), BY_HAND, 5),
+            _row("overlay-memory-snapshot", "the same in memory: snapshot", "overlay-memory-snapshot", (), "", 5),
+            _row("overlay-memory-fork", "the same in memory: fork", "overlay-memory-fork", (), "", 5),
+        ),
+        rounds=15,
+        seldom={"cp": 2},
+    ),
+    Contest(
+        folders,
+        (
             _row("files-snapshot", "files: snapshot", "files-snapshot", ("cp",), BY_HAND),
             _row("files-fork", "files: fork, a copy", "files-fork", ("cp",), BY_HAND),
             _row("files-fork-spare", "files: fork, from a spare", "files-fork-spare", ("cp",), BY_HAND, 250),
