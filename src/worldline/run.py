@@ -10,7 +10,7 @@ import importlib.util
 import inspect
 import math
 import os
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir, nullcontext
 from functools import cached_property
@@ -27,6 +27,7 @@ from worldline.engine.eligibility import require_attested
 from worldline.engine.export import EXPORTS
 from worldline.engine.gate import PolicyEngine
 from worldline.engine.lineage import opened
+from worldline.engine.masking import crossing_masks, masks_given, masks_here
 from worldline.engine.plan import ForkPoint, fork_point, plan_of
 from worldline.engine.replay import ReplayReport
 from worldline.engine.steps import Step, each_step, steps
@@ -135,17 +136,21 @@ class Run:
         *,
         tools: str = "refuse",
         secrets: Mapping[str, str] | None = None,
+        mask: str | Iterable[str] | None = (),
     ) -> ReplayReport:
         """Replay it. Without `agent` every context is rebuilt; with one, it runs here and every crossing is served.
 
         `agent` takes no arguments and may be async. What it raises on the way is not raised here: an agent that
         failed when it was recorded fails again; one that did not is diverged (`outcome`). `tools="run"` lets tools run
-        that ran outside the recording.
+        that ran outside the recording. What `mask` names (`$.messages[*].content=~REGEX`), the record's own masks and
+        those of the folder's `worldline.toml` are left out of the comparison, and told in the report; with None
+        nothing is left out. Raises `UsageError` for what is no mask.
         """
         if agent is None:
             return replays.inspect(self.recording)
+        masks = None if mask is None else (*masks_here(), *crossing_masks(mask))
         try:
-            session = ReplaySession(self.recording, os.environ, secrets, tools)
+            session = ReplaySession(self.recording, os.environ, secrets, tools, masks=masks)
         except Ineligible as error:
             return ReplayReport(verdict="ineligible", reasons=error.facts["reasons"])
         run = ActiveRun(session.boundary, session.proxy.url, self.id, secrets=session.boundary.vault.labels)
@@ -165,7 +170,7 @@ class Run:
     def verify_replay(
         self, agent: Callable[[], Any] | None = None, *, secrets: Mapping[str, str] | None = None
     ) -> ReplayReport:
-        """Replay it as evidence: only a sealed attempt that published its result, and no tool is let run.
+        """Replay it as evidence: only a sealed attempt that published its result, no tool is let run, no mask in force.
 
         The report's `projection` names and versions what was compared. Raises `VerifierIsWriter` in the process that
         recorded it; whatever else stands against it makes the verdict `ineligible`.
@@ -176,7 +181,7 @@ class Run:
             raise
         except Ineligible as error:
             return ReplayReport(verdict="ineligible", reasons=error.facts["reasons"], strict=True)
-        report = self.replay(agent, secrets=secrets)
+        report = self.replay(agent, secrets=secrets, mask=None)
         report.strict = True
         return report
 
@@ -194,13 +199,13 @@ class Run:
         """Fork it: what comes before `at` is served from the record, then `agent` goes on live, with `plan`'s changes.
 
         `at` is a step of `steps`, `step:9` or `seq:88`. `plan` may have `set`, `edit`, `prompt`, `prompt_role`, `seed`,
-        `tools` and `allow_repeat` (`engine.plan.Plan`). `n` branches run one after the other; `verifier` grades each
-        (`outcome`, or a function from its `Run` to a float in [0, 1]). `policy` decides about tools with effects: a
-        file of TOML or Cedar, or the folder's `worldline.toml`. Raises `UnknownStep`, `UsageError`, `Ineligible`,
-        `LineageBroken`; what the agent raises is its branch's outcome.
+        `tools`, `allow_repeat` and `mask` (`engine.plan.Plan`); masks of `worldline.toml` are in force, too. `n`
+        branches run one after the other; `verifier` grades each (`outcome`, or a function from its `Run` to a float in
+        [0, 1]). `policy` decides about tools with effects: a file of TOML or Cedar, or the folder's `worldline.toml`.
+        Raises `UnknownStep`, `UsageError`, `Ineligible`, `LineageBroken`; what the agent raises is its own outcome.
         """
         place = f"step:{at.index}" if isinstance(at, Step) else at
-        point = fork_point(self.recording, plan_of({"at": place, **(plan or {})}))
+        point = fork_point(self.recording, plan_of({"at": place, **(plan or {})}), masks=masks_here())
         rules = rules_here(Path(policy)) if isinstance(policy, str | Path) else policy or rules_here()
         graded = None if verifier is None else grader(verifier)
         results = replicate(
@@ -211,13 +216,14 @@ class Run:
         )
         return fork_report(results, point)
 
-    def diff(self, other: Run) -> RunDiff:
+    def diff(self, other: Run, *, mask: str | Iterable[str] = ()) -> RunDiff:
         """Compare it with another run: their steps aligned, the first divergence, what differs in each step.
 
         Ids, dates and times taken are named (`volatile`) and do not count. Two independent runs get a difference, never
-        a cause. Raises `LineageBroken`, or what reading a recording raises.
+        a cause. What `mask`, both records and the folder's `worldline.toml` leave out (an argument of a tool, a part
+        of a step) does not count either. Raises `LineageBroken`, `UsageError`, or what reading a recording raises.
         """
-        return compare(self.recording, other.recording)
+        return compare(self.recording, other.recording, (*masks_here(), *masks_given(mask)))
 
 
 def fork_report(results: list[BranchResult], point: ForkPoint, as_it_stands: bool = False) -> ForkReport:

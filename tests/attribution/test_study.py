@@ -189,6 +189,21 @@ def test_by_position_the_held_steps_of_an_agent_that_changed_are_served_in_their
     assert len(line_provider.requests) == asked + 5
 
 
+def test_under_masks_the_held_steps_of_an_agent_that_asks_otherwise_are_found_again(stores: Stores) -> None:
+    run, reworded = stores.run(), "tests.attribution.agents.changed:reworded"
+    identity = prepare(run, reworded, "outcome", Options(), wl.Budget()).setting.identity(run)
+    assert "mask" not in identity["plan"]  # studies of before there were masks go on
+    Path("worldline.toml").write_text("[matching]\nmask = ['$.messages[0].content']\n")
+    opening = prepare(run, reworded, "outcome", Options(), wl.Budget())
+    assert opening.notes == ["held steps are matched under a mask: $.messages[0].content"]
+    bad, good, whole = _draw(run, Draw(CULPRIT + 1, 0), Draw(CULPRIT, 0), Draw(len(run.steps), 0), agent=reworded)
+    assert (bad.success, bad.live_steps, good.live_steps) == (False, 2, 3), "the bad answer was held"
+    assert (whole.success, whole.diverged) == (False, False)
+    words = ("latest", "--store", run.path.parent.parent, "--verifier", "outcome", "--agent", reworded)
+    for verb in ("attribute", "repair", "ab"):
+        assert worldline(verb, *words, "--mask", "$").code == 64
+
+
 # ------------------------------------------------------------------------------------------------------------ bad input
 
 

@@ -51,13 +51,14 @@ def test_one_prompt_word(clerk: Recorded) -> None:
         "recorded": "You are a careful clerk.",
         "actual": "You are a careless clerk.",
         "hint": "it is the system prompt",
+        "masks": [],
     }
 
 
 def test_one_model_name(clerk: Recorded) -> None:
     found = divergence(replay({'"gpt-5"': '"gpt-5-mini"'}, "--tools", "run", "--json"))
     expected = {"kind": "changed", **step(clerk.shown, 0), "path": "$.model", "recorded": "gpt-5"}
-    assert found == {**expected, "actual": "gpt-5-mini", "hint": "it is the model"}
+    assert found == {**expected, "actual": "gpt-5-mini", "hint": "it is the model", "masks": []}
 
 
 def test_one_tool_result_names_the_tool_its_call_and_the_way_on(clerk: Recorded) -> None:
@@ -71,6 +72,7 @@ def test_one_tool_result_names_the_tool_its_call_and_the_way_on(clerk: Recorded)
         "recorded": "order 812: lamp, 2 pieces",
         "actual": "order 812: lamp, 3 pieces",
         "hint": hint,
+        "masks": [],
     }
     # For people: the verdict, the path, both values, the hint, one a line.
     ended = replay(edit, "--tools", "run")
@@ -94,6 +96,7 @@ def test_the_last_call_dropped(clerk: Recorded) -> None:
         "recorded": "1 recorded call was never asked for",
         "actual": "the agent ended",
         "hint": None,
+        "masks": [],
     }
     told = worldline("replay", "latest", "--tools", "run", "--", "true").out.splitlines()
     assert told == [
@@ -143,6 +146,7 @@ def test_order(questions: list[str], kind: str | None) -> None:
         "recorded": "openai.chat (c0) finished before openai.chat (c1) started",
         "actual": "openai.chat (c1) was asked for, and c0 was not",
         "hint": None,
+        "masks": [],
     }
 
 

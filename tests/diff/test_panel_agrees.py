@@ -19,8 +19,8 @@ from tests.conftest import ROOT, require
 from worldline.analysis.align import MOST_EDITS, Keys, align
 from worldline.analysis.difference import compare
 from worldline.analysis.keys import keys_of, telling
-from worldline.analysis.volatile import settled, volatile_by
 from worldline.engine.steps import steps
+from worldline.model.volatile import settled, volatile_by
 from worldline.store.bundle.packed import open_recording
 
 VIEWER = ROOT / "viewer"

@@ -143,3 +143,34 @@ def test_runs_of_the_same_steps_that_left_other_files_are_not_the_same(tmp_path:
 
     plain = record(tmp_path / "runs")
     assert left.diff(plain).notes == ["the files were not compared: the right run kept no workspace"]
+
+
+def test_what_masks_leave_out_is_named_and_no_difference(base: wl.Run, store: Path) -> None:
+    other = record(store, pieces=3, cents=7)
+    masks = ["observation $.calls[*].result.pieces", "tool:refund $.cents"]
+    found = base.diff(other, mask=[*masks, "decision $.nothing"])
+    assert found.same
+    named = [change for pair in found.steps for part in (pair.decision, pair.observation) for change in part]
+    assert {(change.path, change.left, change.right) for change in named if change.volatile == "mask"} == {
+        ("$.calls[0].result.pieces", 2, 3),
+        ("$.calls[0].arguments.cents", 64, 7),
+    }
+    assert [(use.values, use.exchanges) for use in found.masks] == [(2, 2), (2, 2), (0, 0)]
+    # A pattern leaves out what it finds and nothing beside it, and a mask of one place says nothing of another.
+    less = base.diff(other, mask=[r"observation $.calls[*].result.pieces=~\d", "tool:refund $.order", masks[0]])
+    assert less.first_divergence is not None and less.first_divergence.change is not None
+    assert less.first_divergence.change.path == "$.calls[0].arguments.cents"
+
+
+def test_the_verb_honours_masks_of_the_line_and_of_the_folder(base: wl.Run, store: Path) -> None:
+    other = record(store, pieces=3)
+    runs = base.id, other.id, "--store", store
+    assert worldline("diff", *runs).code == 1
+    ended = worldline("diff", *runs, "--mask", "observation $.calls[*].result.pieces")
+    assert ended.code == 0
+    assert "observation $.calls[*].result.pieces   left out 2 values in 2 steps   (given)" in ended.out
+    Path("worldline.toml").write_text("[matching]\nmask = ['observation $.calls[*].result.pieces', '$.model']\n")
+    (use,) = worldline("diff", *runs, "--json").json["masks"]
+    assert (use["origin"], use["values"]) == ("worldline.toml", 2)
+    refused = worldline("diff", *runs, "--mask", "$.messages[*].content")
+    assert (refused.code, "is about requests" in refused.complaint) == (64, True)

@@ -18,6 +18,7 @@ from tests.engine.recorded import action, answer, decision, recorder_in
 from worldline.engine import matcher
 from worldline.engine.boundary import Call, Live, Served, call
 from worldline.engine.content import Content
+from worldline.engine.masking import masks_given
 from worldline.engine.replay import ReplayBoundary
 from worldline.errors import Diverged
 from worldline.store.recording import Recording
@@ -229,3 +230,25 @@ def test_a_failed_call_of_any_size_fails_again(tmp_path: Path) -> None:
         with pytest.raises(KeyError) as again:
             call(replay, action("t"), lambda: None)
         assert again.value.args == (message, "\ud800", 2**80)
+
+
+def test_of_calls_that_are_alike_under_masks_the_same_one_answers_first_then_they_go_in_their_order(
+    tmp_path: Path,
+) -> None:
+    def asked(trace: str) -> Call:
+        return action("look", {"item": "lamp", "trace": trace}, lane=trace)
+
+    recorder, boundary = recorder_in(tmp_path)
+    live = [boundary.begin(asked(trace)) for trace in ("one", "two")]  # at once: they may come in any order
+    for number, each in enumerate(live):
+        assert isinstance(each, Live)
+        each.finish({}, Content.of(number))
+    recording = Recording(recorder.seal())
+    for traces, answers in ((("two", "one"), [1, 0]), (("two", "new"), [1, 0]), (("new", "newer"), [0, 1])):
+        replay = ReplayBoundary(recording, masks=masks_given("tool:look $.trace"))
+        assert [replay.begin(asked(trace)).value() for trace in traces] == answers
+        assert replay.report().verdict == "equivalent"
+        with pytest.raises(Diverged):  # no answer is given twice
+            replay.begin(asked("one"))
+    with pytest.raises(Diverged):
+        ReplayBoundary(recording).begin(asked("new"))

@@ -21,7 +21,7 @@ MUTANTS = (
         "any-change-of-a-text-with-a-date",
         promise=5,
         breaks="Two texts with a date in them are taken as the same, whatever else they say.",
-        file="analysis/volatile.py",
+        file="model/volatile.py",
         old="if settled(left, met) == settled(right, met) and met else None",
         new="if settled(left, met) and settled(right, met) and met else None",
         tests=("tests/diff/test_changes.py::test_a_change_has_its_path_and_its_rule",),

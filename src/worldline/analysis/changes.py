@@ -1,7 +1,7 @@
 """What differs between two values, by JSON path. Pure.
 
 Texts that hold JSON are compared as what they hold. Where two values differ by an id, a date or a time taken alone, the
-change names the rule (`volatile`), and counts for nothing.
+change names the rule (`volatile`), and counts for nothing; so where a mask left out all that differs (`mask`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import Any
 
 import msgspec
 
-from worldline.analysis.volatile import volatile_by
+from worldline.model.masks import Left, as_it_was
 from worldline.model.values import step as path_step
+from worldline.model.volatile import volatile_by
 
+MASK = "mask"  # the rule by which what a mask leaves out does not count
 MOST_CHANGES = 200  # of one comparison
 MOST_PARSED = 2_000_000  # characters of a text that is looked into
 MOST_SHOWN = 2000  # characters of a value that a change carries
@@ -56,8 +58,14 @@ def _each(left: Any, right: Any) -> Iterator[Change]:
     work: list[tuple[tuple[str | int, ...], Any, Any]] = [((), left, right)]
     while work:  # no recursion: JSON nests as deep as its author likes
         path, a, b = work.pop()
+        if isinstance(a, Left) and a == b:
+            a, b = as_it_was(a), as_it_was(b)
+            if not _same(a, b):
+                yield msgspec.structs.replace(_change(path, a, b), volatile=MASK)
+            continue
+        a, b = (as_it_was(each) if isinstance(each, Left) else each for each in (a, b))
         if isinstance(a, str) and isinstance(b, str) and a != b:
-            held = _unpacked(a), _unpacked(b)
+            held = unpacked(a), unpacked(b)
             a, b = held if isinstance(held[0], dict | list) and type(held[0]) is type(held[1]) else (a, b)
         if isinstance(a, dict) and isinstance(b, dict):
             inner = [((*path, key), a.get(key, _ABSENT), b.get(key, _ABSENT)) for key in {**a, **b}]
@@ -65,6 +73,7 @@ def _each(left: Any, right: Any) -> Iterator[Change]:
             inner = [((*path, i), _item(a, i), _item(b, i)) for i in range(max(len(a), len(b)))]
         else:
             inner = []
+            a, b = as_it_was(a), as_it_was(b)
             if not _same(a, b):
                 yield _change(path, a, b)
         work.extend(reversed(inner))
@@ -129,7 +138,7 @@ def _depth(text: str) -> int:
     return max(accumulate((mark in "[{") - (mark in "]}") for mark in text), default=0)
 
 
-def _unpacked(text: str) -> Any:
+def unpacked(text: str) -> Any:
     """The value that a text holds as JSON, where it holds a box."""
     if len(text) > MOST_PARSED or text.lstrip()[:1] not in ("{", "["):
         return text

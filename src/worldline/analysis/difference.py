@@ -6,17 +6,22 @@ for its contents), so that a long run is never held; a branch is read with its l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from worldline.analysis.align import MOST_EDITS, Alignment, Keys, Row, align
-from worldline.analysis.changes import Change, changes
+from worldline.analysis.changes import Change, changes, unpacked
 from worldline.analysis.files import CHANGED, ONLY_LEFT, FileChange, files_left
 from worldline.analysis.keys import keys_of, name_of
 from worldline.engine.lineage import opened
+from worldline.engine.masking import MaskUse, masks_of
 from worldline.engine.steps import Step, ToolCall, each_step
+from worldline.errors import Damaged, Ineligible
+from worldline.model.masks import REQUEST, TOOL, Left, Mask, Masks
 from worldline.store.recording import Recording
 
 PARTS = ("decision", "action", "observation")  # in the order in which they happen
@@ -60,7 +65,8 @@ class FirstDivergence(msgspec.Struct, kw_only=True):
 class RunDiff(msgspec.Struct, kw_only=True):
     """Two runs side by side. `aligned` counts the pairs of steps; the lists hold the numbers of steps without one.
 
-    `files` is what differs in the workspaces that they left, where both kept one.
+    `files` is what differs in the workspaces that they left, where both kept one. `masks` says what each mask about
+    tools or parts of steps left out, in both runs together.
     """
 
     aligned: int
@@ -70,6 +76,7 @@ class RunDiff(msgspec.Struct, kw_only=True):
     steps: list[StepPair]
     files: list[FileChange] = []
     notes: list[str] = []
+    masks: list[MaskUse] = []
 
     @property
     def same(self) -> bool:
@@ -82,12 +89,18 @@ class RunDiff(msgspec.Struct, kw_only=True):
         return out
 
 
-def compare(left: Recording, right: Recording) -> RunDiff:
-    """Compare two recordings. Raises `LineageBroken`, or what reading a recording raises."""
+def compare(left: Recording, right: Recording, masks: Iterable[Mask] = ()) -> RunDiff:
+    """Compare two recordings; what `masks` and their own leave out does not count.
+
+    A mask about requests says nothing here, since steps are compared and not what was asked for them. Raises
+    `LineageBroken`, or what reading a recording raises.
+    """
+    declared, unread = _declared((left, right))
+    masking = _Masking(Masks(mask for mask in (*declared, *masks) if mask.where != REQUEST))
     sides = opened(left), opened(right)
     here, there = (_read(side) for side in sides)
     alignment = align(here.keys, there.keys)
-    pairs = list(_pairs(sides, alignment, here, there))
+    pairs = list(_pairs(sides, alignment, here, there, masking))
     files, why = files_left(*sides)
     found = RunDiff(
         aligned=sum(pair.left is not None and pair.right is not None for pair in pairs),
@@ -96,6 +109,8 @@ def compare(left: Recording, right: Recording) -> RunDiff:
         first_divergence=_first(pairs) or _other_end(left, right) or _other_files(files),
         steps=pairs,
         files=files,
+        masks=masking.uses(),
+        notes=unread,
     )
     if why is not None:
         found.notes.append(why)
@@ -152,7 +167,67 @@ def _content(form: Any) -> str:
     return str(reference.get("name", "")) if isinstance(reference, dict) else ""
 
 
-def _pairs(sides: tuple[Recording, Recording], alignment: Alignment, here: _Side, there: _Side) -> Iterator[StepPair]:
+def _declared(runs: tuple[Recording, Recording]) -> tuple[list[Mask], list[str]]:
+    """The masks that two runs declare, and in words which cannot be read."""
+    found: list[Mask] = []
+    notes: list[str] = []
+    for run in runs:
+        with suppress(Damaged):  # the notes say that it is damaged
+            try:
+                found += masks_of(run)
+            except Ineligible as error:
+                notes.append(str(error))
+    return found, notes
+
+
+class _Masking:
+    """What masks leave out of steps, and how much."""
+
+    def __init__(self, masks: Masks) -> None:
+        self.masks = masks
+        self._values: Counter[int] = Counter()
+        self._steps: Counter[int] = Counter()
+
+    def said(self, step: Step) -> list[Any]:
+        """What a step said, in three parts, without what is left out."""
+        parts = _said(step)
+        if not self.masks:
+            return [*parts]
+        met, found = Counter[int](), []
+        for name, part in zip(PARTS, parts, strict=True):
+            calls = part.get("calls", [])
+            names = [call.get("name", "") for call in calls]
+            for call in calls:
+                call |= {key: unpacked(call[key]) for key in ("arguments", "result") if isinstance(call.get(key), str)}
+            applied = self.masks.applied(name, "", part)
+            met += applied.met
+            for tool, call in zip(names, calls, strict=True):
+                if part.get("calls") is calls and isinstance(call, dict) and "arguments" in call:
+                    met += self._argued(tool, call)
+            found.append(applied.document)
+        self._values.update(met)
+        self._steps.update(met.keys())
+        return found
+
+    def _argued(self, tool: str, call: dict[str, Any]) -> Counter[int]:
+        """Leave out what masks leave out of a call's arguments; how much that is."""
+        if isinstance(call["arguments"], Left):  # all of them are left out as a part of the step
+            return Counter()
+        applied = self.masks.applied(TOOL, tool, call["arguments"])
+        call["arguments"] = applied.document
+        return applied.met
+
+    def uses(self) -> list[MaskUse]:
+        """The masks, with what each left out."""
+        return [
+            MaskUse(mask=mask.text, origin=mask.origin, values=self._values[n], exchanges=self._steps[n])
+            for n, mask in enumerate(self.masks.all)
+        ]
+
+
+def _pairs(
+    sides: tuple[Recording, Recording], alignment: Alignment, here: _Side, there: _Side, masking: _Masking
+) -> Iterator[StepPair]:
     """The rows of the spine with what differs in them, both runs read once more beside each other."""
     left, right = each_step(sides[0]), each_step(sides[1])
     for row in alignment.rows:
@@ -168,7 +243,7 @@ def _pairs(sides: tuple[Recording, Recording], alignment: Alignment, here: _Side
         pair = StepPair(
             left=a.index, right=b.index, name=name_of(b)[0], same=True, anchors=_anchors(row, here, there, b)
         )
-        for part, (was, now) in zip(PARTS, zip(_said(a), _said(b), strict=True), strict=True):
+        for part, (was, now) in zip(PARTS, zip(masking.said(a), masking.said(b), strict=True), strict=True):
             found, more = changes(was, now)
             setattr(pair, part, found)
             pair.more += more

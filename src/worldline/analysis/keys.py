@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from worldline.analysis.volatile import number_text, settled
 from worldline.engine.steps import Step
 from worldline.model import values
+from worldline.model.volatile import number_text, settled
 
 # Arguments that say what a call is about, the most telling first.
 FIRST = (

@@ -14,8 +14,10 @@ from worldline.analysis.files import CHANGED, ONLY_LEFT, FileChange
 from worldline.cli import render
 from worldline.cli.hints import name_of
 from worldline.cli.options import json_option, recording_of, store_option
-from worldline.errors import Damaged
+from worldline.engine.masking import masks_given, masks_here
+from worldline.errors import Damaged, UsageError
 from worldline.model.ids import short
+from worldline.model.masks import REQUEST
 from worldline.store.recording import Recording
 
 MOST_STEPS = 30  # that differ and are shown
@@ -23,6 +25,7 @@ MOST_FILES = 12  # paths of which the same is said
 MOST_LINES = 12  # changes that are shown of one of them
 MOST_NAMED = 2  # of its changes that do not count
 MOST_SHOWN = 200  # characters of a value
+WAYS = "write 'tool:NAME $.argument', or a part and a path as they are printed: 'decision $.text=~PATTERN'"
 SEEN_BEFORE = 20  # of them before the first that differs
 
 
@@ -30,20 +33,33 @@ SEEN_BEFORE = 20  # of them before the first that differs
     epilog="""\b
 Examples:
   worldline diff 7f3a b21c
+  worldline diff 7f3a b21c --mask 'tool:search $.now' --mask 'decision $.text=~ORD-\\d+'
   worldline diff runs/run_01k... refund.skn --json"""
 )
 @click.argument("left", metavar="A")
 @click.argument("right", metavar="B")
+@click.option(
+    "--mask",
+    "mask",
+    multiple=True,
+    metavar="MASK",
+    help="A value that is no difference: 'tool:NAME $.path', or as printed below, 'decision $.text', either with "
+    "=~REGEX. May be repeated; those of the records and of worldline.toml are in force, too.",
+)
 @json_option
 @store_option
-def command(left: str, right: str, as_json: bool, store: Path | None) -> int:
+def command(left: str, right: str, mask: tuple[str, ...], as_json: bool, store: Path | None) -> int:
     """Compare two runs: which step of A is which of B, where they part first, and what differs in each step.
 
     Steps that were inserted shift nothing. Ids, dates and times taken are named as such and are no difference by
     themselves. Exit code 0 where the runs are the same, 1 where they differ.
     """
+    masks = masks_given(mask)
+    for each in masks:
+        if each.where == REQUEST:
+            raise UsageError(f"{each.text!r} is about requests, and steps are compared here; {WAYS}", mask=each.text)
     runs = recording_of(left, store), recording_of(right, store)
-    found = compare(*runs)
+    found = compare(*runs, (*masks_here(), *masks))
     if as_json:
         render.emit_json(found)
     else:
@@ -65,6 +81,9 @@ def _show(found: RunDiff, runs: tuple[Recording, Recording]) -> None:
         render.changed(sign, f"{label}{_of(run)}")
     for note in found.notes:
         render.verdict("warn", note)
+    for use in found.masks:
+        left_out = f"left out {render.counted(use.values, 'value')} in {render.counted(use.exchanges, 'step')}"
+        render.line(f"  {use.mask}   {left_out if use.values else 'met nothing'}   ({use.origin})")
     _spine(found, labels[1])
     _files(found.files, labels)
     names = name_of(runs[0]), name_of(runs[1])

@@ -15,7 +15,16 @@ import msgspec
 from worldline.analysis.difference import compare
 from worldline.cli import render
 from worldline.cli.hints import name_of
-from worldline.cli.options import command_argument, json_option, policy_option, recording_of, run_argument, store_option
+from worldline.cli.options import (
+    command_argument,
+    json_option,
+    mask_option,
+    policy_option,
+    recording_of,
+    run_argument,
+    store_option,
+)
+from worldline.engine.masking import masks_here
 from worldline.engine.plan import Plan, fork_point, plan_of, read_plan, read_prompt
 from worldline.engine.restored import restoring
 from worldline.errors import UsageError
@@ -78,6 +87,7 @@ Examples:
     show_default=True,
     help="any: another program than the recorded one is said; same: it is refused.",
 )
+@mask_option
 @json_option
 @store_option
 @command_argument
@@ -97,6 +107,7 @@ def command(
     tools: str | None,
     restore: bool,
     same: str,
+    mask: tuple[str, ...],
     as_json: bool,
     store: Path | None,
     command: tuple[str, ...],
@@ -111,10 +122,10 @@ def command(
     check_command(command)
     said = read_plan(plan) if plan is not None else {}
     own = {name: said.pop(name) for name in _OWN if name in said}
-    wanted = _plan(said, at, fields, edits, prompt_file, seed, allow_repeat, tools, restore)
+    wanted = _plan(said, at, fields, edits, prompt_file, seed, allow_repeat, tools, restore, mask)
     recording = refuse_doubt(recording_of(run, store))
     with render.progress("verifying", recording.log_bytes) as bar:
-        point = fork_point(recording, wanted, bar.update)
+        point = fork_point(recording, wanted, bar.update, masks_here())
     agent = described_agent(command)
     notes = [note] if (note := differing_agent(point, agent)) else []
     if notes and same == "same":
@@ -190,6 +201,7 @@ def _plan(
     allow_repeat: bool,
     tools: str | None,
     restore: bool,
+    mask: tuple[str, ...],
 ) -> Plan:
     """The plan of a file, and what the command line says of it."""
     plan = dict(said)
@@ -203,6 +215,7 @@ def _plan(
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"--prompt-file {path}: {error}", path=str(path)) from None
         plan["prompt_role"] = "user" if mark and role == "user" else "system"
+    plan["mask"] = [*plan.get("mask", []), *mask]
     given = {"at": at, "seed": seed, "tools": tools, "allow_repeat": allow_repeat or None, "restore": restore or None}
     return plan_of({**plan, **{name: value for name, value in given.items() if value is not None}})
 
@@ -229,6 +242,8 @@ def _say(recording: Recording, result: BranchResult, number: str) -> None:
         render.line(f"  + {found.get('actual')}", cut=True)
         if found.get("hint"):
             render.line(f"  {found['hint']}")
+        render.volatile(found.get("masks", []))
+        render.masks(result.masks, result.masked)
         render.line("  nothing went live, and the run is as it was")
         return
     mark = "ok" if result.outcome == "succeeded" else "failed"
@@ -239,6 +254,7 @@ def _say(recording: Recording, result: BranchResult, number: str) -> None:
     render.verdict(mark, f"{number}branch {short(result.run)}   {counts}{effects}   {result.outcome}{score}")
     if result.error:
         render.line(f"  {result.error}", cut=True)
+    render.masks(result.masks, result.masked)
     if result.workspace:
         render.line(f"  its files: {result.workspace}")
     if not number:

@@ -24,8 +24,13 @@ def name_of(recording: Recording) -> str:
         return shlex.quote(recording.source.name)
     if recording.run_directory.parent.resolve() == default_store().resolve():
         return short(recording.run_id)
-    path, here = recording.path.absolute(), Path.cwd()
-    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
+    return shlex.quote(str(from_here(recording.path)))
+
+
+def from_here(path: Path) -> Path:
+    """A path as people here would write it: relative where it lies below the working directory."""
+    path, here = path.absolute(), Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def next_commands(recording: Recording, *verbs: str) -> str:

@@ -29,6 +29,14 @@ policy_option = click.option(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Rules about tools with effects: TOML, or FILE.cedar.  [default: worldline.toml, where it has some]",
 )
+mask_option = click.option(
+    "--mask",
+    "mask",
+    multiple=True,
+    metavar="MASK",
+    help="Leave a value out of the comparison: '$.path', 'tool:NAME $.path', either with =~REGEX. May be repeated; "
+    "those of the record and of worldline.toml are in force, too.",
+)
 run_argument = click.argument("run")
 command_argument = click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True, metavar="-- CMD...")
 

@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from worldline.cli import render
-from worldline.cli.hints import next_commands, nothing_crossed
+from worldline.cli.hints import from_here, next_commands, nothing_crossed
 from worldline.cli.options import command_argument, json_option, store_option
-from worldline.engine.spec import Spec, read_spec, workspace_spec
+from worldline.engine.spec import Spec, declarable, read_spec, workspace_spec
 from worldline.engine.steps import steps
 from worldline.errors import UsageError, WorldlineError
 from worldline.model.ids import short
@@ -87,6 +87,14 @@ Examples:
     help="Keep the workspace every N steps; auto: as often as it pays.",
 )
 @click.option("--exclude", multiple=True, metavar="GLOB", help="What of the workspace is not kept: node_modules.")
+@click.option(
+    "--mask",
+    "mask",
+    multiple=True,
+    metavar="MASK",
+    help="What a replay or fork of the run leaves out of the comparison: '$.path', 'tool:NAME $.path', either with "
+    "=~REGEX. It is recorded all the same. May be repeated.",
+)
 @click.option("--continue", "continues", metavar="RUN", help="Record the next attempt of this run's session.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The proxy's port.  [default: a free one]")
 @json_option
@@ -102,6 +110,7 @@ def command(
     workspace: Path | None,
     every: str,
     exclude: tuple[str, ...],
+    mask: tuple[str, ...],
     continues: str | None,
     port: int,
     as_json: bool,
@@ -125,6 +134,7 @@ def command(
         capture=capture,
         recording=read_spec(spec) if spec else None,
         workspace=workspace_spec(workspace, exclude, _every(every)),
+        masks=declarable(mask),
         **(_continued(before) if before else {}),
     )
     session = RecordingSession(wanted, os.environ, port)
@@ -181,7 +191,8 @@ def _run(session: RecordingSession, command: tuple[str, ...], as_json: bool) -> 
         recorder.outcome = {**ended.outcome(), **recorder.outcome}
     except WorldlineError as error:
         recorder.outcome["outcome"], failure = "failed", error
-    path, failure = _seal(session, ended, failure)
+    sealed, failure = _seal(session, ended, failure)
+    path = from_here(sealed)
     with render.overheard(last=True):
         _say(session, path, as_json)
     with render.overheard(last=True):

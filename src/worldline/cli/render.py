@@ -21,6 +21,7 @@ from worldline.model.values import scalar
 
 if TYPE_CHECKING:  # at run time they would make every short verb slow
     from worldline.analysis.difference import FirstDivergence
+    from worldline.engine.masking import MaskUse
     from worldline.engine.steps import Step, ToolCall
 
 LONG_WORK_BYTES = 16 << 20
@@ -209,6 +210,26 @@ def first_difference(divergence: FirstDivergence, labels: tuple[str, str]) -> st
         return f"first difference at step {right if left is None else left}, only in {labels[left is None]}"
     here = f"step {left}" if left == right else f"step {left} ({right} in {labels[1]})"
     return f"first difference at {here}, {divergence.what}"
+
+
+def masks(uses: Iterable[MaskUse], masked: int) -> None:
+    """What masks left out of a comparison, each with where it was declared; and whether anything hung on that."""
+    uses = list(uses)
+    if not uses:
+        return
+    hung = f"{counted(masked, 'answer')} given to a call that differs only there" if masked else "nothing hung on it"
+    line(f"  {counted(len(uses), 'mask')} in force, {hung}")
+    for use in uses:
+        met = f"{counted(use.values, 'value')} in {counted(use.exchanges, 'exchange')}"
+        line(f"    {use.mask}   {met if use.values else 'met nothing in what was served'}   ({use.origin})")
+
+
+def volatile(proposals: Iterable[str]) -> None:
+    """The masks that would leave out what differs and looks volatile, ready to be used."""
+    from worldline.engine.proposing import options
+
+    if said := options(proposals):
+        line(f"  it looks volatile; to leave it out of the comparison: {said}")
 
 
 def exit_text(summary: Mapping[str, Any]) -> str:

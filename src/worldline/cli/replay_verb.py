@@ -12,11 +12,15 @@ import click
 import msgspec
 
 from worldline.cli import render
-from worldline.cli.options import json_option, recording_of, run_argument, store_option
+from worldline.cli.options import json_option, mask_option, recording_of, run_argument, store_option
+from worldline.engine.calibrating import Calibration
 from worldline.engine.eligibility import require_attested
+from worldline.engine.masking import crossing_masks, masks_here
+from worldline.engine.proposing import options
 from worldline.engine.replay import ReplayReport, inspect
 from worldline.engine.steps import steps
 from worldline.errors import Ineligible
+from worldline.model.masks import Mask
 from worldline.seams import process
 from worldline.seams.environment import check_command
 from worldline.seams.session import ReplaySession
@@ -33,6 +37,8 @@ Examples:
   worldline replay latest
   worldline replay 7f3a -- python agent.py
   worldline replay 7f3a --tools run --json -- python agent.py
+  worldline replay 7f3a --mask '$.messages[*].content=~\\d{4}-\\d\\d-\\d\\d' -- python agent.py
+  worldline replay 7f3a --calibrate -- python agent.py
   worldline replay 7f3a --strict -- python agent.py"""
 )
 @run_argument
@@ -43,28 +49,53 @@ Examples:
     show_default=True,
     help="Tools that ran outside the recording would run again: refuse the replay, or let them.",
 )
+@mask_option
 @click.option(
-    "--strict", is_flag=True, help="Replay as evidence: only a sealed attempt that published its result; no tools run."
+    "--calibrate",
+    is_flag=True,
+    help="No verdict: serve by position, and propose masks for what differs and looks volatile.",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Replay as evidence: only a sealed attempt that published its result; no tools run, no masks.",
 )
 @json_option
 @store_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD...]")
-def command(run: str, tools: str, strict: bool, as_json: bool, store: Path | None, command: tuple[str, ...]) -> int:
+def command(
+    run: str,
+    tools: str,
+    mask: tuple[str, ...],
+    calibrate: bool,
+    strict: bool,
+    as_json: bool,
+    store: Path | None,
+    command: tuple[str, ...],
+) -> int:
     """Replay a run. Nothing goes out: a call that the record does not have is refused.
 
     Without a command, every model request is rebuilt from the log and its hash compared. With one, the agent runs
-    again and every crossing is served. Exits with 1 where it diverged, 3 where the record cannot be replayed.
+    again and every crossing is served. Exits with 1 where it diverged, 3 where the record cannot be replayed. A
+    calibration judges nothing: it exits with 0 when it was through.
     """
-    recording = refuse_doubt(recording_of(run, store))
-    child: process.Ended | None = None
     if strict and tools == "run":
         raise click.UsageError("--strict lets no tool run")
+    if strict and (mask or calibrate):
+        raise click.UsageError("--strict compares everything: neither --mask nor --calibrate goes with it")
+    if not command and (mask or calibrate):
+        raise click.UsageError("--mask and --calibrate are about what an agent asks: give its command behind --")
     if command:
         check_command(command)
+    masks = None if strict else (*masks_here(), *crossing_masks(mask))
+    recording = refuse_doubt(recording_of(run, store))
+    if calibrate:
+        return _calibrate(recording, command, tools, masks or (), as_json)
+    child: process.Ended | None = None
     if strict and (reasons := _against(recording)):
         report = ReplayReport(verdict="ineligible", reasons=reasons)
     elif command:
-        report, child = _redrive(recording, command, tools, as_json)
+        report, child = _redrive(recording, command, tools, masks, as_json)
     else:
         report = inspect(recording)
     report.strict = strict
@@ -85,31 +116,57 @@ def _against(recording: Recording) -> list[str]:
 
 
 def _redrive(
-    recording: Recording, command: tuple[str, ...], tools: str, as_json: bool
+    recording: Recording, command: tuple[str, ...], tools: str, masks: tuple[Mask, ...] | None, as_json: bool
 ) -> tuple[ReplayReport, process.Ended | None]:
     try:
-        with render.progress("verifying", recording.log_bytes) as bar:
-            session = ReplaySession(recording, os.environ, tools=tools, watch=bar.update)
+        session = _session(recording, tools, masks)
     except Ineligible as error:
         return ReplayReport(verdict="ineligible", reasons=error.facts["reasons"]), None
     ended: process.Ended | None = None
     try:
-        ended = process.run(
-            command, session.environment(alone=True), (sys.stderr or subprocess.DEVNULL) if as_json else None
-        )
+        ended = _driven(session, command, as_json)
     finally:
         report = session.close(None if ended is None else ended.code)
     return report, ended
 
 
+def _calibrate(
+    recording: Recording, command: tuple[str, ...], tools: str, masks: tuple[Mask, ...], as_json: bool
+) -> int:
+    """Serve by position, and say what differed. Never a verdict, so never the exit code of one."""
+    try:
+        session = _session(recording, tools, masks, calibrates=True)
+    except Ineligible as error:
+        found = Calibration(reasons=error.facts["reasons"])
+    else:
+        try:
+            _driven(session, command, as_json)
+        finally:
+            found = session.calibrated()
+    if as_json:
+        render.emit_json(found.to_json())
+    elif found.reasons:
+        _say_reasons(found.reasons)
+    else:
+        _say_calibrated(found)
+    return INELIGIBLE if found.reasons else 0
+
+
+def _session(
+    recording: Recording, tools: str, masks: tuple[Mask, ...] | None, calibrates: bool = False
+) -> ReplaySession:
+    with render.progress("verifying", recording.log_bytes) as bar:
+        return ReplaySession(recording, os.environ, tools=tools, watch=bar.update, masks=masks, calibrates=calibrates)
+
+
+def _driven(session: ReplaySession, command: tuple[str, ...], as_json: bool) -> process.Ended:
+    stdout = (sys.stderr or subprocess.DEVNULL) if as_json else None
+    return process.run(command, session.environment(alone=True), stdout)
+
+
 def _say(recording: Recording, report: ReplayReport, child: process.Ended | None) -> None:
     if report.verdict == "ineligible":
-        render.verdict("failed", "ineligible")
-        for reason in report.reasons:
-            what, *ways = reason.split("; ")
-            render.line(f"  {what}")
-            for way in ways:
-                render.line(f"    {way}")
+        _say_reasons(report.reasons)
         return
     if report.divergence is not None:
         _say_divergence(recording, report)
@@ -123,10 +180,45 @@ def _say(recording: Recording, report: ReplayReport, child: process.Ended | None
     render.verdict("ok", f"{report.verdict}   {served}   (projection {report.projection}){partial}")
     if child is not None and child.code:
         render.line(f"  the command ended with {child.code}, as recorded")
+    render.masks(report.masks, report.masked)
     for note in report.notes:
         render.line(f"  {note}")
     if report.relaxed:
         render.line(f"  {report.relaxed} concurrent answers left in another order than recorded")
+
+
+def _say_reasons(reasons: list[str]) -> None:
+    render.verdict("failed", "ineligible")
+    for reason in reasons:
+        what, *ways = reason.split("; ")
+        render.line(f"  {what}")
+        for way in ways:
+            render.line(f"    {way}")
+
+
+def _say_calibrated(found: Calibration) -> None:
+    count = len(found.proposals)
+    what = f"{render.counted(count, 'mask')} proposed" if count else "no mask proposed"
+    served = f"{render.counted(found.served, 'exchange')} served by position, {found.moved:,} of them differ"
+    render.verdict("none", f"calibrated, not judged   {what}   {served}")
+    for proposal in found.proposals:
+        met = f"{render.counted(proposal.values, 'value')} in {render.counted(proposal.exchanges, 'exchange')}"
+        render.line(f"  {options([proposal.mask])}   {met}")
+        render.line(f"    - {_quoted(proposal.recorded)}", cut=True)
+        render.line(f"    + {_quoted(proposal.actual)}", cut=True)
+    if found.others:
+        render.line("  these differ and do not look volatile; no mask is proposed for them")
+    for other in found.others:
+        render.line(f"    {other.name}, seq {other.seq}, {other.call}: {other.path}", cut=True)
+        render.line(f"    - {_quoted(other.recorded)}", cut=True)
+        render.line(f"    + {_quoted(other.actual)}", cut=True)
+    if found.more:
+        render.line(f"    … and {found.more:,} more")
+    if (ended := found.ended) is not None:
+        render.line(f"  it went no further than {ended.name} ({ended.kind}): more may differ behind it")
+    render.masks(found.masks, 0)
+    for note in found.notes:
+        render.line(f"  {note}")
 
 
 def _say_divergence(recording: Recording, report: ReplayReport) -> None:
@@ -147,7 +239,9 @@ def _say_divergence(recording: Recording, report: ReplayReport) -> None:
         render.line(f"  + {actual}", cut=True)
     if found.hint:
         render.line(f"  {found.hint}")
+    render.volatile(found.masks)
     render.line(f"  {render.counted(report.served, 'exchange')} served")
+    render.masks(report.masks, report.masked)
     for note in report.notes:
         render.line(f"  {note}")
 

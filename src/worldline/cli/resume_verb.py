@@ -9,8 +9,17 @@ import click
 
 from worldline.cli import render
 from worldline.cli.fork_verb import drive_command
-from worldline.cli.options import command_argument, json_option, policy_option, recording_of, run_argument, store_option
+from worldline.cli.options import (
+    command_argument,
+    json_option,
+    mask_option,
+    policy_option,
+    recording_of,
+    run_argument,
+    store_option,
+)
 from worldline.engine.account import account
+from worldline.engine.masking import crossing_masks, masks_here
 from worldline.engine.plan import continuation, resume_point
 from worldline.errors import UsageError, WorldlineError, WriterConflict
 from worldline.model.ids import short
@@ -37,11 +46,18 @@ Examples:
     show_default=True,
     help="Tools that ran outside the recording would run again: refuse, or let them.",
 )
+@mask_option
 @json_option
 @store_option
 @command_argument
 def command(
-    run: str, policy: Path | None, tools: str, as_json: bool, store: Path | None, command: tuple[str, ...]
+    run: str,
+    policy: Path | None,
+    tools: str,
+    mask: tuple[str, ...],
+    as_json: bool,
+    store: Path | None,
+    command: tuple[str, ...],
 ) -> int:
     """Resume a run after a crash: its calls are answered from its record, then the agent goes on live.
 
@@ -52,10 +68,11 @@ def command(
     there. Exits with 1 where the record cannot be served to this command.
     """
     check_command(command)
+    masks = (*masks_here(), *crossing_masks(mask))
     asked = recording_of(run, store)
     recording = settled(asked)
     with render.progress("verifying", recording.log_bytes) as bar:
-        point = resume_point(recording, tools, bar.update)
+        point = resume_point(recording, tools, bar.update, masks)
     branch = BranchSession(point, os.environ, rules_here(policy), agent=described_agent(command))
     name = short(recording.run_id)
     goes_on = f", which goes on from {short(asked.run_id)}," if asked.run_id != recording.run_id else ""
@@ -99,9 +116,12 @@ def _say(result: BranchResult, name: str) -> None:
         render.verdict("failed", f"NOT_REPRODUCIBLE   {result.error}")
         render.line(f"  - {found.get('recorded')}", cut=True)
         render.line(f"  + {found.get('actual')}", cut=True)
+        render.volatile(found.get("masks", []))
+        render.masks(result.masks, result.masked)
         return
     mark = "ok" if result.outcome == "succeeded" else "failed"
     refused = f", {result.refused} refused" if result.refused else ""
     counts = f"{render.counted(result.prefix, 'call')} served, {result.live} live{refused}"
     render.verdict(mark, f"{short(result.run)}   {counts}   {result.outcome}")
+    render.masks(result.masks, result.masked)
     render.line(f"  worldline show {short(result.run)}    worldline tree {short(result.run)}")

@@ -16,6 +16,7 @@ import click
 
 from worldline.analysis.attribution.asking import Budget
 from worldline.cli import render
+from worldline.cli.options import mask_option
 from worldline.engine.plan import plan_of
 from worldline.errors import UsageError
 from worldline.seams.environment import check_command
@@ -71,6 +72,7 @@ _OPTIONS = (
         show_default=True,
         help="How held steps are found again; position is for debugging.",
     ),
+    mask_option,
     click.option(
         "--workspace",
         type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -112,8 +114,8 @@ def study_options(function: F) -> F:
 
 def options_of(said: dict[str, Any]) -> Options:
     """How rollouts are carried out, as the command line says it. Raises `UsageError`."""
-    plan = {"tools": said["tools"], "allow_repeat": said["allow_repeat"], "match": said["match"]}
-    standard = {"tools": "refuse", "allow_repeat": False, "match": "key"}
+    plan = {name: said[name] for name in ("tools", "allow_repeat", "match")} | {"mask": list(said["mask"])}
+    standard = {"tools": "refuse", "allow_repeat": False, "match": "key", "mask": []}
     plan = {name: value for name, value in plan.items() if value != standard[name]}
     plan_of(plan)
     return Options(

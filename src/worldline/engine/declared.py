@@ -22,7 +22,7 @@ def declared(header: Mapping[str, Any], header_hash: str, tally: Tally) -> dict[
         "genesis": parent["genesis"] if parent else header_hash,
         "coverage": coverage,
         "checkpoint_dag": tally.checkpoints,
-        "masks": [],
+        "masks": list(header.get("masks") or ()),
         "writer": header["writer"],
         "recording": recording,
         "retention": retention and {tier: retention.get(tier) for tier in layout.TIERS},

@@ -74,7 +74,8 @@ class ForkBoundary:
         self.unknown = unsettled(exchanges)
         known = [e for e in exchanges if e.finished is not None or e.given_up is not None]
         cassette.exchanges = [_edited(exchange, point) for exchange in known]
-        self.matcher = Matcher(cassette, partial=False, goes_on=True, by_position=point.plan.match == "position")
+        by_position = point.plan.match == "position"
+        self.matcher = Matcher(cassette, partial=False, goes_on=True, by_position=by_position, masks=point.masks)
         self._inner = RecordBoundary(recorder, [i for e in exchanges for i in e.start_data.get("results", ())])
         self.asks = self._inner.asks
         self.crossed = self._inner.crossed

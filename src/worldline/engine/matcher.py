@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -18,13 +19,18 @@ from worldline.engine import clock
 from worldline.engine.cassette import Cassette
 from worldline.engine.crossing import Call, Keyed, RecordEnds
 from worldline.engine.exchanges import Exchange
+from worldline.engine.masking import NONE, Asked, Masking
 from worldline.engine.order import GRACE_SECONDS, FinishingOrder, at_once
+from worldline.engine.proposing import proposed
 from worldline.errors import Diverged, ReplayError
 from worldline.model import canon
 from worldline.model.dialects import read_request, what_changed
+from worldline.model.masks import REQUEST, TOOL, Masks, as_it_was
 
 CANDIDATES = 8
 SHOWN = 500  # characters of a value that a divergence quotes
+Differences = list[tuple[str, Any, Any]]  # JSON path, recorded, actual
+Moved = Callable[[Exchange, Differences], None]
 
 
 class Divergence(msgspec.Struct, frozen=True):
@@ -33,7 +39,7 @@ class Divergence(msgspec.Struct, frozen=True):
     `kind`: `changed` (same call, other inputs; `path` is the JSON path), `unexpected` (no such call is left),
     `unconsumed` (the agent ended before this call), `order` (asked for before what the record has first), `context`
     (a request does not rebuild), `outcome` (the same calls, then another end). `seq` and `call` name the recorded
-    crossing, or the last before an unexpected call.
+    crossing, or the last before an unexpected call. `masks` are proposals: they would leave out what looks volatile.
     """
 
     kind: str
@@ -44,21 +50,34 @@ class Divergence(msgspec.Struct, frozen=True):
     actual: Any
     name: str
     hint: str | None = None
+    masks: list[str] = []
 
 
 class Matcher:
     """Serves a cassette's exchanges once each. Safe from several threads.
 
     With `goes_on` the cassette is the prefix of a branch: once all of it was asked for, `find` has nothing to give.
-    With `by_position` a call without its key gets the first answer left of its kind and name.
+    With `by_position` a call without its key gets the first answer left of its kind and name, and `moved` is told what
+    differs. What `masks` name is left out of the comparison.
     """
 
-    def __init__(self, cassette: Cassette, partial: bool, goes_on: bool = False, *, by_position: bool = False) -> None:
+    def __init__(
+        self,
+        cassette: Cassette,
+        partial: bool,
+        goes_on: bool = False,
+        *,
+        by_position: bool = False,
+        moved: Moved | None = None,
+        masks: Masks = NONE,
+    ) -> None:
         self.cassette = cassette
+        self.masking = Masking(masks, cassette)
         self.partial = partial
         self.goes_on = goes_on
         self.by_position = by_position
         self.moved = 0  # calls that another request's answer was given to, by its place
+        self._on_moved = moved
         self.reached = -1  # the latest start among those that were asked for
         self.first: Divergence | None = None
         self.served = 0
@@ -67,7 +86,7 @@ class Matcher:
         self._waiting = 0  # threads that wait for another call to be asked for first
         self._queues: dict[str, deque[Exchange]] = {}
         for exchange in cassette.exchanges:
-            self._queues.setdefault(exchange.key, deque()).append(exchange)
+            self._queues.setdefault(self.masking.key_of(exchange), deque()).append(exchange)
         self.optional = {exchange.call for exchange in _nested(cassette.exchanges)}
         required = [e for e in cassette.exchanges if e.call not in self.optional]
         self._by_start = required
@@ -90,15 +109,17 @@ class Matcher:
     def find(self, call: Call, *known: Keyed) -> Exchange | None:
         """The same; None where all of a prefix was asked for, so that `call` is the first one behind it, or later."""
         deadline: int | None = None
+        variants = [self.masking.asked(call, each) for each in known]
         with self._lock:
             while True:
                 if self.goes_on and not self._owed():
                     return None
-                queue = next((found for each in known if (found := self._queues.get(each.key))), None)
+                asked = next((each for each in variants if self._queues.get(each.key)), None)
+                queue = self._queues[asked.key] if asked is not None else None
                 if not queue and self.by_position:
                     queue = self._in_place(call)
                 if queue:
-                    exchange, before = self._next(queue)
+                    exchange, before = self._next(queue, asked)
                     if exchange.finished is None and not exchange.given_up and self.partial:
                         raise RecordEnds(f"{call.name} ({exchange.call}) was under way when the recording stopped")
                     if before is None:
@@ -120,6 +141,10 @@ class Matcher:
                 queue.remove(exchange)
             self._taken.add(exchange.call)
             self._last = exchange
+            if asked is not None:
+                self.masking.answered(exchange, asked)
+            elif self._on_moved is not None:
+                self._on_moved(exchange, min((self._compare(exchange, each) for each in known), key=len))
             self.reached = max(self.reached, exchange.started)
             self.served += 1
             if self._waiting:
@@ -131,7 +156,7 @@ class Matcher:
         left = (e for e in self._by_start if e.call not in self._taken)
         found = next((e for e in left if (e.kind, e.name) == (call.kind, call.name)), None)
         self.moved += found is not None
-        return self._queues[found.key] if found is not None else None
+        return self._queues[self.masking.key_of(found)] if found is not None else None
 
     def _owed(self) -> bool:
         """Whether something of a prefix was not asked for yet."""
@@ -159,19 +184,23 @@ class Matcher:
         """Answers that left in another order than recorded."""
         return self._order.relaxed
 
-    def _next(self, queue: deque[Exchange]) -> tuple[Exchange, Exchange | None]:
+    def _next(self, queue: deque[Exchange], asked: Asked | None) -> tuple[Exchange, Exchange | None]:
         """The first that may come now; else the first, and what the record has finished before it started.
 
-        One inside a tool comes last: its tool is served, so it seldom comes at all.
+        Of several that are equal under masks the one that is equal without them comes first. One inside a tool comes
+        last: its tool is served, so it seldom comes at all.
         """
-        inside_a_tool: Exchange | None = None
         first = self._untaken()
+        best: Exchange | None = None
+        rank = 4
         for exchange in queue:
             if first is None or first.end >= exchange.started:
-                if exchange.call not in self.optional:
-                    return exchange, None
-                inside_a_tool = inside_a_tool or exchange
-        return (inside_a_tool, None) if inside_a_tool is not None else (queue[0], first)
+                other = asked is not None and exchange.key != asked.exact
+                if (found := 2 * (exchange.call in self.optional) + other) < rank:
+                    best, rank = exchange, found
+                if rank == 0:
+                    break
+        return (best, None) if best is not None else (queue[0], first)
 
     def _untaken(self) -> Exchange | None:
         """The required exchange that finished first among those not yet asked for."""
@@ -227,10 +256,12 @@ class Matcher:
         _, index, number, found = min(compared, key=lambda item: item[:3])
         exchange, known = candidates[index], variants[number]
         path, recorded, actual = found[0] if found else ("$", "the recorded bytes", "other bytes")
-        recorded, actual = _quoted(recorded, actual)
+        recorded, actual = quoted(recorded, actual)
         hint = self._hint(call, exchange, known, path)
+        said = {mask.text for mask in self.masking.masks.all}
+        masks = [mask for mask in proposed(call.kind, call.name, found) if mask not in said]
         return self._diverged(
-            Divergence("changed", exchange.started, exchange.call, path, recorded, actual, call.name, hint)
+            Divergence("changed", exchange.started, exchange.call, path, recorded, actual, call.name, hint, masks)
         )
 
     def _asked(self, call: Call, known: Keyed) -> Any:
@@ -251,23 +282,28 @@ class Matcher:
             return f"{hint}, which ran outside the recording: wrap it with @worldline.tool"
         return hint
 
-    def _compare(self, exchange: Exchange, known: Keyed) -> list[tuple[str, Any, Any]]:
+    def _compare(self, exchange: Exchange, known: Keyed) -> Differences:
         """The differences between what is asked and what was, the request's line first."""
         found = []
         inputs = canon.parse(known.inputs)
         if known.body is None:
             recorded = exchange.start_data.get("arguments", exchange.start_data.get("inputs"))
             recorded = self.cassette.recording.loaded(recorded)
-            return list(canon.differences(recorded, inputs))
+            return self._counting(TOOL if exchange.kind == "action" else "", exchange.name, recorded, inputs)
         for path, recorded, actual in canon.differences(exchange.start_data.get("inputs", {}), inputs, "request"):
             found.append((path, recorded, actual))
         body = self.cassette.request(exchange)
         try:
-            found += canon.differences(canon.parse(body), canon.parse(known.body))
+            found += self._counting(REQUEST, exchange.name, canon.parse(body), canon.parse(known.body))
         except ValueError:
             if body != known.body:
                 found.append(("$", body[:SHOWN].decode("latin-1"), known.body[:SHOWN].decode("latin-1")))
         return found
+
+    def _counting(self, where: str, name: str, recorded: Any, actual: Any) -> Differences:
+        """The differences between two documents that no mask leaves out, the values as they were."""
+        one, other = (self.masking.without(where, name, each) for each in (recorded, actual))
+        return [(path, as_it_was(a), as_it_was(b)) for path, a, b in canon.differences(one, other)]
 
     def _out_of_order(self, before: Exchange, exchange: Exchange) -> Divergence:
         return Divergence(
@@ -297,7 +333,7 @@ def _nested(exchanges: list[Exchange]) -> list[Exchange]:
     return nested
 
 
-def _quoted(recorded: Any, actual: Any) -> tuple[Any, Any]:
+def quoted(recorded: Any, actual: Any) -> tuple[Any, Any]:
     """Both values short enough to quote; of two long texts the stretch in which they part."""
     if not (isinstance(recorded, str) and isinstance(actual, str)) or max(len(recorded), len(actual)) <= SHOWN:
         return _shown(recorded), _shown(actual)

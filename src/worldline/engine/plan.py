@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,12 @@ from worldline.engine.content import Content
 from worldline.engine.eligibility import reasons_against, reasons_before
 from worldline.engine.exchanges import Exchange
 from worldline.engine.lineage import LineageRecording, attempts_in, branch_of, genesis_of
+from worldline.engine.masking import NONE, crossing_masks, in_force, masks_given, masks_of
 from worldline.engine.steps import Step, steps
 from worldline.engine.tally import failed_response
 from worldline.errors import Damaged, Ineligible, UnknownStep, UsageError
 from worldline.model.dialects.change import Change, can_change, change_request, held_at_provider, user_prompt
+from worldline.model.masks import Mask, Masks
 from worldline.store.bundle.packed import PackedRecording
 from worldline.store.recording import Recording
 
@@ -40,6 +42,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     lets effects happen again whose declared key happened before. `match="position"` serves the prefix by its order
     where keys differ: for debugging, since what the agent asks is then no longer what was answered.
     `restore` lets the agent go on from the state that it dumped at the step, in place of being driven there again.
+    What `mask` names is left out where the prefix is matched (`model.masks`), beside what the record itself declares.
     """
 
     at: str = "step:0"
@@ -52,6 +55,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     allow_repeat: bool = False
     match: str = "key"
     restore: bool = False
+    mask: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.seed not in (None, ROTATE):
@@ -64,6 +68,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise UsageError(f"recorded calls are matched by key or by position, not by {self.match!r}")
         if any(not name for name in self.set):
             raise UsageError("a field to set has a name: set model=other")
+        crossing_masks(self.mask)
 
 
 def read_plan(path: Path) -> dict[str, Any]:
@@ -97,7 +102,7 @@ class ForkPoint(msgspec.Struct, frozen=True, kw_only=True):
 
     `prefix` reads the lineage up to and with row `seq` of `parent`; `step` is the number of the branch's first step;
     `change` holds for all its requests, what its parent changed included; `edits` holds results by call. Its calls are
-    numbered on from `first_call`.
+    numbered on from `first_call`. `masks` are all that are in force in the prefix.
     """
 
     parent: Recording
@@ -112,6 +117,7 @@ class ForkPoint(msgspec.Struct, frozen=True, kw_only=True):
     changed: list[str] = []
     edits: dict[str, Content] = {}
     resumed: bool = False
+    masks: Masks = NONE
 
     @property
     def binding(self) -> dict[str, Any]:
@@ -126,8 +132,15 @@ class ForkPoint(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def fork_point(recording: Recording, plan: Plan, watch: Callable[[int], None] = lambda size: None) -> ForkPoint:
+def fork_point(
+    recording: Recording,
+    plan: Plan,
+    watch: Callable[[int], None] = lambda size: None,
+    masks: Iterable[Mask] = (),
+) -> ForkPoint:
     """Where a plan leaves a recording. `watch` is told of the bytes that were verified.
+
+    `masks` are in force beside the plan's and the record's.
 
     Raises `UnknownStep`, `UsageError`, `Ineligible`, `LineageBroken`.
     """
@@ -152,12 +165,16 @@ def fork_point(recording: Recording, plan: Plan, watch: Callable[[int], None] = 
         first_call=_next_call(cassette, seq),
         plan=plan,
         change=prefix.change,
+        masks=in_force(masks_of(recording), masks, masks_given(plan.mask)),
     )
     return _Planned(fork, cassette, found, seq).fork()
 
 
 def resume_point(
-    recording: Recording, tools: str = "refuse", watch: Callable[[int], None] = lambda size: None
+    recording: Recording,
+    tools: str = "refuse",
+    watch: Callable[[int], None] = lambda size: None,
+    masks: Iterable[Mask] = (),
 ) -> ForkPoint:
     """Where a recording is resumed, with nothing changed: its end, or the model calls that failed there.
 
@@ -183,6 +200,7 @@ def resume_point(
         plan=Plan(at=f"seq:{last + 1}", tools=tools),
         change=whole.change,
         resumed=True,
+        masks=in_force(masks_of(recording), masks),
     )
 
 

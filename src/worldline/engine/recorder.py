@@ -134,6 +134,7 @@ class Recorder:
             "durability": SYNC_POLICY,
             # Nothing of it stands there where nothing was declared: such a header is what it was, to the byte.
             **({"recording": spec.recording.declared()} if spec.recording else {}),
+            **({"masks": list(spec.masks)} if spec.masks else {}),
         }
 
     def next_call(self, key: str = "") -> str:

@@ -6,23 +6,26 @@ agent: its code runs, every crossing is served, and a call that the record does 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from worldline.engine.agent_state import Dumped
+from worldline.engine.calibrating import Calibrating, Calibration
 from worldline.engine.cassette import Answer, Cassette, rebuild
 from worldline.engine.changing import variants
 from worldline.engine.crossing import Call, keyed
 from worldline.engine.eligibility import Folding, broken, reasons_against, reasons_before, withheld
 from worldline.engine.lineage import LineageRecording
+from worldline.engine.masking import NONE, MaskUse, in_force, masks_of, projected
 from worldline.engine.matcher import Divergence, Matcher
 from worldline.engine.messages import Message, messages
 from worldline.engine.recorder import described_platform
 from worldline.engine.spec import Restriction
 from worldline.errors import Damaged, Diverged, Ineligible, LineageBroken
+from worldline.model.masks import Mask
 from worldline.store import blobs, layout
 from worldline.store.recording import Recording
 from worldline.store.secrets import shapes
@@ -54,6 +57,8 @@ class ReplayReport(msgspec.Struct, kw_only=True):
     contexts: int = 0
     relaxed: int = 0
     notes: list[str] = []
+    masks: list[MaskUse] = []
+    masked: int = 0
 
     @property
     def equivalent(self) -> bool:
@@ -66,7 +71,8 @@ class ReplayReport(msgspec.Struct, kw_only=True):
         d = self.divergence
         if d is None:
             return "; ".join(self.reasons) or None
-        return f"{d.kind} at {d.name} (seq {d.seq}, {d.call}) {d.path}: recorded {d.recorded!r}, actual {d.actual!r}"
+        said = f"{d.kind} at {d.name} (seq {d.seq}, {d.call}) {d.path}: recorded {d.recorded!r}, actual {d.actual!r}"
+        return f"{said}; it looks volatile, mask={d.masks!r} leaves it out" if d.masks else said
 
     def to_json(self) -> dict[str, Any]:
         """The form of `worldline replay --json`."""
@@ -145,7 +151,11 @@ def _continued(lineage: LineageRecording) -> Cassette:
 
 
 class ReplayBoundary:
-    """Every crossing is served from a recording; nothing goes out. Raises `Ineligible` with all reasons."""
+    """Every crossing is served from a recording; nothing goes out. Raises `Ineligible` with all reasons.
+
+    What `masks` and the record's own leave out is not compared; with None nothing is left out. With `calibrates`
+    answers are given by position, and it says what differed (`calibration`).
+    """
 
     mode = "replay"
 
@@ -155,6 +165,8 @@ class ReplayBoundary:
         secrets: Mapping[str, str] | None = None,
         tools: str = "refuse",
         watch: Callable[[int], None] = lambda size: None,
+        masks: Iterable[Mask] | None = (),
+        calibrates: bool = False,
     ) -> None:
         with suppress(Damaged):  # whether its format can be read comes before anything that stands in it
             _ = recording.header
@@ -170,7 +182,15 @@ class ReplayBoundary:
         self._restriction = Restriction.of(recording.header.data)
         self.partial = recording.disposition != "complete"
         cassette = folding.cassette() if self._lineage is None else _continued(self._lineage)
-        self.matcher = Matcher(cassette, self.partial)
+        self._calibrating = Calibrating() if calibrates else None
+        self.matcher = Matcher(
+            cassette,
+            self.partial,
+            by_position=calibrates,
+            moved=self._calibrating.moved_to if self._calibrating is not None else None,
+            masks=NONE if masks is None else in_force(masks_of(recording), masks),
+        )
+        self._unmasked = len(masks_of(recording)) if masks is None else 0
         if unfit := [f"damaged: row {d.seq}: {d.detail}" for d in recording.damages if d.kind == "unfit"]:
             raise Ineligible(unfit[0], reasons=unfit)
         if not self.matcher.cassette.exchanges:
@@ -243,8 +263,30 @@ class ReplayBoundary:
             divergence=matcher.first,
             served=matcher.served,
             relaxed=matcher.relaxed,
-            notes=[*differences_of_place(self.recording), *matcher.passed_over()],
+            notes=[*differences_of_place(self.recording), *matcher.passed_over(), *self._not_left_out()],
+            projection=projected(PROJECTION, matcher.masking.masks),
+            masks=matcher.masking.uses(),
+            masked=matcher.masking.relied,
         )
+
+    def calibration(self) -> Calibration:
+        """What differed, once the agent has ended."""
+        assert self._calibrating is not None, "it was not asked for"
+        report, found = self.report(), self._calibrating.found()
+        said = {use.mask for use in report.masks}
+        found.proposals = [proposal for proposal in found.proposals if proposal.mask not in said]
+        found.served, found.masks, found.ended, found.notes = (
+            report.served,
+            report.masks,
+            report.divergence,
+            report.notes,
+        )
+        return found
+
+    def _not_left_out(self) -> list[str]:
+        """The masks of the record are not in force where everything is compared."""
+        masks = f"{self._unmasked} mask" + ("s" if self._unmasked > 1 else "")
+        return [f"everything was compared: the record's {masks} left nothing out"] if self._unmasked else []
 
     def _other_end(self, ended: int) -> Divergence | None:
         """The divergence of an agent that made the same calls and then ended otherwise: well, or not."""

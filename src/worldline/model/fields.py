@@ -227,6 +227,7 @@ _FIELDS: dict[str, dict[str, _Holds]] = {
         "agent": _agent,
         "parent": _optional(_mapping),
         "secrets": _secrets,
+        "masks": is_texts,
     },
     "meta/end": {"disposition": is_text, "reason": _optional(is_text)},
     "marker/step": {"phase": is_text},

@@ -28,10 +28,11 @@ from typing import Any
 import msgspec
 
 from worldline.engine.gate import DECISIONS, MOCK, Asked, PolicyEngine, Ruling
+from worldline.engine.masking import SETTINGS
 from worldline.errors import UsageError
 from worldline.model.effects import Capability, Effect
 
-FILE = "worldline.toml"
+FILE = SETTINGS
 LONGEST_WAIT = 86_400.0  # seconds in which somebody who is asked may answer
 
 

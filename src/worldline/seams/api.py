@@ -23,7 +23,7 @@ from worldline.engine import clock
 from worldline.engine.agent_state import AgentState
 from worldline.engine.boundary import Call, inside
 from worldline.engine.content import Content
-from worldline.engine.spec import RecordingSpec, Spec, workspace_spec
+from worldline.engine.spec import RecordingSpec, Spec, declarable, workspace_spec
 from worldline.engine.threads import in_thread
 from worldline.errors import JoinError, UsageError, ValueRefused
 from worldline.model import values
@@ -59,7 +59,8 @@ class record:
     Under `worldline record -- CMD` or a replay it *joins* that run and opens no second. `store` is a directory (default
     `.worldline/runs`); `secrets` are values that must never be written (a mapping labels them); `capture` is `full` or
     `refs`; `policy` is `redact` or `stop`; `spec` declares bounds, tiers and retention. `workspace` is the folder that
-    the agent works on: it is kept at each step, but for what `exclude` names (globs), so that forks begin in it.
+    the agent works on: it is kept at each step, but for what `exclude` names (globs), so that forks begin in it. What a
+    replay or fork leaves out of the comparison is said by one `mask` or several: `$.messages[*].content=~REGEX`.
 
     Raises what opening raises. An exception that leaves the block is the run's outcome and goes on; the recording is
     complete all the same.
@@ -78,6 +79,7 @@ class record:
         spec: RecordingSpec | None = None,
         workspace: str | Path | None = None,
         exclude: Iterable[str] = (),
+        mask: str | Iterable[str] = (),
     ) -> None:
         if capture not in CAPTURES or policy not in POLICIES:
             raise UsageError(
@@ -96,6 +98,7 @@ class record:
             agent=values.plain(dict(agent or {})),
             recording=spec,
             workspace=workspace_spec(workspace, exclude),
+            masks=declarable(mask),
             origin="pytest" if "PYTEST_CURRENT_TEST" in os.environ else None,
         )
         self._stack = ExitStack()

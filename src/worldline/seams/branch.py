@@ -14,6 +14,7 @@ import msgspec
 
 from worldline.engine.fork import ForkBoundary
 from worldline.engine.gate import PolicyEngine
+from worldline.engine.masking import MaskUse
 from worldline.engine.plan import ForkPoint
 from worldline.engine.replay import placeholder, resolve_secrets
 from worldline.engine.restored import BranchWorkspace, place_of, restoring
@@ -39,7 +40,8 @@ class BranchResult(msgspec.Struct, kw_only=True):
     `outcome` is the run's, or `not_reproducible` where its prefix could not be served (then `divergence` says where),
     or `nothing_new` where a resumed run had nothing left to do. `run` and `path` are then its parent's. `unknown` names
     calls that had started when the record broke off; `workspace` is its folder, where the run kept one; `score` is a
-    verifier's; `interrupted` says why it is partial.
+    verifier's; `interrupted` says why it is partial. `masks` says what each mask left out of the prefix, `masked` how
+    many answers were given to calls that differ from the record in that.
     """
 
     run: str
@@ -56,6 +58,8 @@ class BranchResult(msgspec.Struct, kw_only=True):
     workspace: str | None = None
     score: float | None = None
     interrupted: str | None = None
+    masks: list[MaskUse] = []
+    masked: int = 0
 
     @property
     def stands(self) -> bool:
@@ -199,6 +203,8 @@ class BranchSession:
             mocked=counts.mocked,
             refused=counts.refused,
             unknown=unknown,
+            masks=self.boundary.matcher.masking.uses(),
+            masked=self.boundary.matcher.masking.relied,
             workspace=None if self.workspace is None or path is None else str(self.workspace.env.root),
             **more,
         )
@@ -236,6 +242,7 @@ def _spec(point: ForkPoint, secrets: dict[str, str], agent: Mapping[str, Any] | 
         parent=point.binding,
         first_call=point.first_call,
         tier_key=point.prefix.tier_key,
+        masks=tuple(mask.text for mask in point.masks.all),
     )
 
 

@@ -7,7 +7,7 @@ of them alone needs is loaded where it is used: every recorded command waits for
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,8 +32,10 @@ from worldline.store.recording import Recording
 from worldline.store.rendezvous import Rendezvous, announce, withdraw
 
 if TYPE_CHECKING:
+    from worldline.engine.calibrating import Calibration
     from worldline.engine.fork import ForkBoundary
     from worldline.engine.replay import ReplayReport
+    from worldline.model.masks import Mask
 
 
 class RecordingSession:
@@ -136,6 +138,7 @@ class ReplaySession:
     """Serves a recording through a proxy. Raises `Ineligible` with reasons.
 
     `secrets` gives the values of labels; the environment's count too; a label without a value gets a placeholder.
+    `masks` and `calibrates` are as `ReplayBoundary` has them.
     """
 
     def __init__(
@@ -145,12 +148,14 @@ class ReplaySession:
         secrets: Mapping[str, str] | None = None,
         tools: str = "refuse",
         watch: Callable[[int], None] = lambda size: None,
+        masks: Iterable[Mask] | None = (),
+        calibrates: bool = False,
     ) -> None:
         from worldline.engine.replay import ReplayBoundary, resolve_secrets
 
         self.recording = recording
         self.secrets = {**resolve_secrets(recording, environment), **(secrets or {})}
-        self.boundary = ReplayBoundary(recording, self.secrets, tools, watch)
+        self.boundary = ReplayBoundary(recording, self.secrets, tools, watch, masks, calibrates)
         # No upstream is ever asked: the bases only name the providers.
         bases = {name: provider.base or NOWHERE for name, provider in PROVIDERS.items()}
         self.proxy = Proxy(self.boundary, bases, lambda value: None, Door(self.boundary, self.info))
@@ -185,12 +190,22 @@ class ReplaySession:
         if report.verdict == "diverged":
             kept = self.recording.header.data.get("environment", {})
             report.notes = [*differences_of_environment(kept, self._environment), *report.notes]
-        for address in self.proxy.strays:
-            report.notes.append(
-                f"it asked for {address}, which is not in the record: refused, since nothing goes out on a replay "
-                "(--tools run lets it)"
-            )
+        report.notes += self._strays()
         return report
+
+    def calibrated(self) -> Calibration:
+        """Stop the proxy and say what differed, in place of a judgement."""
+        self.proxy.close(drain_seconds=1.0)
+        found = self.boundary.calibration()
+        found.notes += self._strays()
+        return found
+
+    def _strays(self) -> list[str]:
+        return [
+            f"it asked for {address}, which is not in the record: refused, since nothing goes out on a replay "
+            "(--tools run lets it)"
+            for address in self.proxy.strays
+        ]
 
 
 def _http_proxy(environment: Mapping[str, str]) -> str | None:

@@ -21,6 +21,7 @@ from worldline.engine.executors.executor import Executor, Work
 from worldline.engine.executors.inline import Inline
 from worldline.engine.executors.processes import Processes
 from worldline.engine.executors.tasks import Tasks
+from worldline.engine.masking import masks_here
 from worldline.engine.plan import fork_point, plan_of
 from worldline.errors import Ineligible, UsageError
 from worldline.policy.rules import FILE, rules_here
@@ -47,10 +48,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How rollouts are carried out, whatever they are for.
 
     `executor` is `processes`, `inline` or `tasks`, `flight` how many run at once. `plan` is what each changes besides
-    (`set`, `tools`, `allow_repeat`), `policy` a file of rules about tools with effects. A rollout works in a copy of
-    the folder `workspace`, and in copies of the folders that the variables `copies` name. It may take `limit` seconds,
-    then it is undefined. `price` is what a million tokens cost. `keep` keeps every rollout. `root` is the seed of all
-    chance.
+    (`set`, `tools`, `allow_repeat`, `mask`), `policy` a file of rules about tools with effects. A rollout works in a
+    copy of the folder `workspace`, and in copies of the folders that the variables `copies` name. It may take `limit`
+    seconds, then it is undefined. `price` is what a million tokens cost. `keep` keeps every rollout. `root` is the seed
+    of all chance.
     """
 
     executor: str = "processes"
@@ -105,6 +106,10 @@ def prepare(
         raise Ineligible(reason, reasons=[reason])
     if budget.money is not None and options.price is None:
         raise UsageError("a budget of money needs a price: say what a million tokens cost (--price 2.50)")
+    if here := [mask.text for mask in masks_here() if not mask.of_steps]:
+        plan_of(options.plan)  # what is given is judged by itself
+        plan = {**options.plan, "mask": list(dict.fromkeys([*options.plan.get("mask", ()), *here]))}
+        options = msgspec.structs.replace(options, plan=plan)
     if run.recording.manifest is None:
         plan_of(options.plan)
         fork_point(run.recording, plan_of({**options.plan, "at": "step:0"}))  # says what is to be done about it
@@ -124,6 +129,8 @@ def prepare(
     notes = [note] if (note := differing_agent(point, driven.described())) else []
     if options.plan.get("match") == "position":
         notes.append(BY_POSITION)
+    if masks := [mask.text for mask in point.masks.all]:
+        notes.append(f"held steps are matched under {'a mask' if len(masks) == 1 else 'masks'}: {', '.join(masks)}")
     setting = Setting(
         attempt=run.recording.attempt.absolute(),
         folder=Path(),

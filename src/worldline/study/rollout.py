@@ -18,6 +18,7 @@ import msgspec
 
 from worldline.analysis.attribution.asking import Draw, Outcome
 from worldline.engine.cassette import Cassette
+from worldline.engine.masking import masks_given
 from worldline.engine.plan import ForkPoint, fork_point, plan_of
 from worldline.engine.steps import Step
 from worldline.engine.tally import failed_response
@@ -94,14 +95,14 @@ class Rollouts:
         """In which way the agent no longer does what it did; None where it does."""
         setting = self.setting
         scratch = self._scratch("replay")
-        tools = str(setting.plan.get("tools", "refuse"))
+        tools, mask = str(setting.plan.get("tools", "refuse")), setting.plan.get("mask", ())
         try:
             if not isinstance(setting.agent, CommandAgent):
                 with surrounded(scratch.folder, scratch.environment) if setting.alone else nullcontext():
                     agent = bounded(setting.agent.loaded(), setting.limit)
-                    report = run.replay(agent, tools=tools, secrets=setting.secrets)
+                    report = run.replay(agent, tools=tools, secrets=setting.secrets, mask=mask)
             else:
-                session = ReplaySession(run.recording, os.environ, setting.secrets, tools)
+                session = ReplaySession(run.recording, os.environ, setting.secrets, tools, masks=masks_given(mask))
                 code: int | None = None
                 try:
                     environment = {**session.environment(), **scratch.environment}

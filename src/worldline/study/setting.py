@@ -58,11 +58,16 @@ class Setting:
             "agent": self.agent.version,
             "verifier": self.verifier.version,
             "root": self.root,
-            "plan": msgspec.to_builtins(plan_of(self.plan)),
+            "plan": self._planned(),
             "policy": self.policy.read_text("utf-8", "replace") if self.policy is not None else None,
             "workspace": str(self.workspace) if self.workspace is not None else None,
             "copies": list(self.copies),
         }
+
+    def _planned(self) -> dict[str, Any]:
+        """The plan, whole. Masks count only where there are some: a study of before there were any goes on."""
+        plan: dict[str, Any] = msgspec.to_builtins(plan_of(self.plan))
+        return plan if self.plan.get("mask") else {name: value for name, value in plan.items() if name != "mask"}
 
 
 def rollout_key(identity: str, draw: Draw) -> str:

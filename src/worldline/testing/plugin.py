@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ class NetworkShut(OSError):
 
 @pytest.fixture
 def replay(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ReplayReport]]:
-    """`replay(recording, agent, *, tools="refuse", secrets=None)` -> `ReplayReport`.
+    """`replay(recording, agent, *, tools="refuse", secrets=None, mask=())` -> `ReplayReport`.
 
     `recording` is a path, an id or `latest`; `agent` is a function of no arguments, sync or async.
     """
@@ -43,8 +43,9 @@ def replay(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ReplayRepo
         *,
         tools: str = "refuse",
         secrets: Mapping[str, str] | None = None,
+        mask: str | Iterable[str] = (),
     ) -> ReplayReport:
-        return open_run(recording).replay(agent, tools=tools, secrets=secrets)
+        return open_run(recording).replay(agent, tools=tools, secrets=secrets, mask=mask)
 
     yield run
 
