@@ -85,6 +85,18 @@ def test_the_steps_of_a_branch_and_those_before_it_are_numbered_as_show_numbers_
         expect(panel.page.locator(".said")).to_contain_text(f"step 2 is one of run {family.fork[-4:]}")
 
 
+def test_a_branch_beside_the_run_that_it_left_has_its_steps_before_from_there(panels: Opener, family: Family) -> None:
+    """It holds its own rows alone: what it was served is no difference."""
+    with viewing(family.store / family.first, family.store / family.fork) as url:
+        panel = panels(origin_of(url)).goto(url)
+        rows = panel.page.get_by_role("listbox", name="Aligned steps").get_by_role("option")
+        panel.page.get_by_role("button", name="fold same").click()
+        expect(rows.get_by_text("served from that run")).to_have_count(2)
+        expect(panel.page.locator(".spine-list .r-left")).to_have_count(0)
+        rows.first.click()
+        expect(panel.page.get_by_text("was served this step as it is")).to_be_visible()
+
+
 def test_one_press_leads_to_the_run_that_a_branch_left_where_it_did(panels: Opener, family: Family) -> None:
     with viewing(family.store / family.fork) as url:
         panel = panels(origin_of(url)).goto(url)

@@ -17,6 +17,7 @@ from worldline.store.notes import audits
 
 TYPED = "82.50"  # in a field of the page that the agent saw
 LOGGED = "amount over the limit"  # on the console of that page, at the same step
+GIVEN_BACK = "revised"  # by the tool of the step before
 STEP = 18
 
 
@@ -46,7 +47,12 @@ def test_nothing_of_the_world_is_shown_before_a_reveal(gui: Panel) -> None:
         assert LOGGED not in text, tab
         assert tab == "Raw" or TYPED not in text, tab
     expect(gui.steps).not_to_contain_text(LOGGED)
+    # What a tool gave back stands in the messages of the next request, too.
+    messages = gui.tab("Decision").locator(".messages")
+    expect(messages).to_contain_text("result masked")
+    expect(messages).not_to_contain_text(GIVEN_BACK)
     gui.reveal()
+    expect(messages).to_contain_text(GIVEN_BACK)
     assert TYPED in seen(gui)
     expect(gui.tab("Console")).to_contain_text(LOGGED)
 

@@ -39,6 +39,22 @@ const rowsOf = (spine: Spine): [number, number, number][] =>
   ]);
 
 describe("the spine", () => {
+  it("of a branch and the run that it left begins to differ where it left it, whatever it did again", async () => {
+    const parent = runOf(["read 1", "read 2", "pay 98", "mail"]),
+      branch = runOf(["read 1", "pay 49", "mail"]);
+    const pairs = await align(parent, branch, [2, 0]);
+    expect([pairs.first, [...pairs.exact]]).toEqual([2, [1, 1, 0, 0, 1]]);
+    const differ = (i: number, k: number): boolean => tellingOf(parent, i) !== tellingOf(branch, k);
+    const spine = makeSpine(pairs, 4, 3, differ, 2);
+    expect(rowsOf(spine).slice(0, 2)).toEqual([
+      [0, -1, Relation.same],
+      [1, -1, Relation.same],
+    ]);
+    expect([spine.first, spine.rowOfRight[0], spine.counts]).toEqual([2, 2, [3, 1, 0, 1]]);
+    const turned = makeSpine(await align(branch, parent, [0, 2]), 3, 4, (k, i) => differ(i, k), 2);
+    expect([turned.first, [...turned.right.slice(0, 2)], turned.counts]).toEqual([2, [0, 1], [3, 1, 1, 0]]);
+  });
+
   it("re-syncs after an extra retry and finds the first meaningful difference", async () => {
     const left = ["open /", "read 1", "click a", "fill x", "pay 64"];
     const right = ["open /", "read 1", "click a", "click a", "fill x", "pay 32"];

@@ -15,7 +15,8 @@ import { sides, sidesTrouble, watchBodies } from "./bodies";
 import { TextDiff, ValueDiff } from "./diff-view";
 import { agree } from "./differences";
 import { Screens } from "./screens";
-import { pairSteps } from "./state";
+import { Relation } from "./spine";
+import { pairSteps, row, spine } from "./state";
 import { RULES } from "../../core/volatile";
 
 const TABS = ["screens", "arguments", "result", "prompt", "answer", "state", "permissions"] as const;
@@ -36,6 +37,8 @@ export function Pair(): JSX.Element | null {
     );
   if (a === null && b === null) return <p class="empty-line">reading the steps …</p>;
   const differs = TABS.map((tab) => tellsApart(tab, a, b));
+  const alone = pairSteps.value.left < 0 || pairSteps.value.right < 0;
+  const served = alone && spine.value?.relation[row.value] === Relation.same;
   const now = chosen.value ?? TABS[differs.indexOf(true)] ?? "arguments";
   return (
     <section class="pair" aria-label="The pair under the playhead">
@@ -74,10 +77,14 @@ export function Pair(): JSX.Element | null {
         <Rules />
       </div>
       <div class="scroll pair-body" role="tabpanel" aria-labelledby={`pair-tab-${now}`} tabIndex={0}>
-        {pairSteps.value.left < 0 || pairSteps.value.right < 0 ? (
-          <p class="muted">Only the {pairSteps.value.left < 0 ? "right" : "left"} run has this step.</p>
+        {alone ? (
+          <p class="muted">
+            {served
+              ? "The other run left this one later, and was served this step as it is."
+              : `Only the ${pairSteps.value.left < 0 ? "right" : "left"} run has this step.`}
+          </p>
         ) : null}
-        <Body tab={now} left={left} right={right} a={a} b={b} />
+        {served ? null : <Body tab={now} left={left} right={right} a={a} b={b} />}
       </div>
     </section>
   );
@@ -302,7 +309,7 @@ function permissionsOf(body: StepBody | null): unknown {
 
 function spoken(message: Message): string {
   return [
-    message.text,
+    message.result ? "" : message.text,
     ...message.calls.map((call) => `→ ${call.name}(${call.arguments})`),
     message.result ? `← ${message.result.text}` : "",
   ]

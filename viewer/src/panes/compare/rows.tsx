@@ -67,9 +67,9 @@ export function SpineList(): JSX.Element {
         const look = LOOK[(now.relation[one.row] ?? 0) as RelationCode];
         return (
           <div class="spine-row">
-            <Cell of={left} step={now.left[one.row] ?? -1} side="left" />
+            <Cell of={left} step={now.left[one.row] ?? -1} side="left" look={look} />
             <Between row={one.row} first={one.row === now.first} look={look} />
-            <Cell of={right} step={now.right[one.row] ?? -1} side="right" />
+            <Cell of={right} step={now.right[one.row] ?? -1} side="right" look={look} />
           </div>
         );
       }}
@@ -99,7 +99,18 @@ function Between({
   );
 }
 
-function Cell({ of, step, side }: { of: Outline; step: number; side: string }): JSX.Element {
+function Cell({
+  of,
+  step,
+  side,
+  look,
+}: {
+  of: Outline;
+  step: number;
+  side: string;
+  look: (typeof LOOK)[RelationCode];
+}): JSX.Element {
+  if (step < 0 && look === LOOK[Relation.same]) return <span class="cell muted">served from that run</span>;
   if (step < 0) return <span class="cell absent" aria-hidden="true" />;
   const { steps } = of;
   return (

@@ -25,13 +25,14 @@ export interface Spine {
 
 /**
  * Makes the spine of pairs in order (-1: no step on that side). `changed` says of a pair whether it did another thing in
- * the same place.
+ * the same place. The first `shared` rows are steps that one side took over from the other: the same, without a pair.
  */
 export function makeSpine(
   pairs: { readonly left: ArrayLike<number>; readonly right: ArrayLike<number> },
   lefts: number,
   rights: number,
   changed: (left: number, right: number, row: number) => boolean,
+  shared = 0,
 ): Spine {
   const length = pairs.left.length;
   const left = Int32Array.from(pairs.left),
@@ -44,7 +45,8 @@ export function makeSpine(
   for (let row = 0; row < length; row++) {
     const a = left[row] ?? -1,
       b = right[row] ?? -1;
-    const is = a < 0 ? Relation.right : b < 0 ? Relation.left : changed(a, b, row) ? Relation.changed : Relation.same;
+    const alone = row < shared ? Relation.same : a < 0 ? Relation.right : Relation.left;
+    const is = a < 0 || b < 0 ? alone : changed(a, b, row) ? Relation.changed : Relation.same;
     relation[row] = is;
     counts[is] += 1;
     if (a >= 0) rowOfLeft[a] = row;

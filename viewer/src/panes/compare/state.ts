@@ -1,7 +1,9 @@
 /** What the comparison shows: the spine of the two open runs, the row under the playhead, and what is folded. */
 import { batch, computed, effect, signal } from "@preact/signals";
 import { align } from "../../core/align";
-import { other, page, run, step, version } from "../../state/app";
+import { leftOf } from "../../state/ancestry";
+import { other, page, run, step, version, type Open } from "../../state/app";
+import { runId } from "../../state/link";
 import { goTo } from "../../state/moves";
 import { type Shown, type Spine, folded, makeSpine, nextDifference, placeOf, stepAt } from "./spine";
 import { tellingOf } from "./telling";
@@ -51,6 +53,13 @@ export function toDifference(direction: 1 | -1): boolean {
   return at >= 0;
 }
 
+/** How many steps of `parent` `branch` was served from it, where it left it. */
+function takenOver(parent: Open | null, branch: Open | null): number {
+  const left = leftOf(branch);
+  if (parent === null || left?.run !== runId(parent.recording.header.data)) return 0;
+  return Math.min(Math.max(left.step - (parent.outline.base ?? 0), 0), parent.outline.steps.length);
+}
+
 /** Aligns the two runs, anew while one of them is still read or goes on, and keeps the row with the step. */
 export function watchRuns(): () => void {
   let turn = 0;
@@ -76,7 +85,8 @@ export function watchRuns(): () => void {
     of = wanted;
     busy = true;
     const mine = ++turn;
-    align(left, right)
+    const shared: [number, number] = [takenOver(run.peek(), other.peek()), takenOver(other.peek(), run.peek())];
+    align(left, right, shared)
       .then(
         (pairs) => {
           if (mine !== turn) return;
@@ -88,6 +98,7 @@ export function watchRuns(): () => void {
               tellingOf(left, a) !== tellingOf(right, b) ||
               left.steps.status(a) !== right.steps.status(b) ||
               left.steps.denied(a) > 0 !== right.steps.denied(b) > 0,
+            Math.max(...shared),
           );
           batch(() => {
             spine.value = made;

@@ -28,7 +28,11 @@ export function CallCard({ call, at }: { call: ToolCall; at: number }): JSX.Elem
       </Heading>
       <div class="kv">
         <span>asked</span>
-        <JsonView value={call.arguments} />
+        {isMissing(call.arguments) ? (
+          <NotThere missing={call.arguments} what="arguments" />
+        ) : (
+          <JsonView value={call.arguments} />
+        )}
         {failed ? (
           <>
             <span>failed</span>

@@ -54,7 +54,7 @@ function One({ message, seq, at, added }: { message: Message; seq: number; at: n
               : message.calls.map((call) => call.name).join(", ")}
         </span>
       </summary>
-      {message.text === "" ? null : (
+      {message.text === "" || message.result ? null : (
         <p class="wrap">
           {message.text.slice(0, 4000)}
           {message.text.length > 4000 ? "…" : ""}

@@ -2,6 +2,7 @@
 import type { JSX } from "preact";
 import { run, type Open } from "../../state/app";
 import { goTo } from "../../state/moves";
+import { stepNumber } from "../../state/numbers";
 import { openBeside } from "../../state/open";
 import { study } from "../timeline/study";
 import { Heading } from "./masked";
@@ -21,20 +22,19 @@ export function WhyCard({ step, open }: { step: number; open: Open }): JSX.Eleme
       <p>
         Step{" "}
         <button type="button" class="link" onClick={() => goTo(cause.step)}>
-          <b>{cause.step}</b>
+          <b>{stepNumber(cause.step)}</b>
         </button>{" "}
         cost <b>{cause.drop.toFixed(2)}</b> of the chance to succeed{" "}
         <span class="muted">
           [{cause.lo.toFixed(2)}, {cause.hi.toFixed(2)}]
         </span>
-        {cause.lo > 0 ? (
+        {found.verdict === "" ? null : (
           <>
             {" "}
-            · <b>decisive</b>
+            · <b>{found.verdict}</b>
           </>
-        ) : null}
+        )}
       </p>
-      {found.verdict === "" ? null : <p class="muted wrap">{found.verdict}</p>}
       {rescued === null ? null : (
         <p class="muted">
           Another draw went well

@@ -62,7 +62,7 @@ export function RunRow({
           ""
         ) : (
           <span class="muted">
-            {run.error === "" ? "first trouble" : ""} at step {run.troubleStep}
+            {run.error === "" ? "" : ", "}trouble from step {run.troubleStep}
           </span>
         )}
       </span>

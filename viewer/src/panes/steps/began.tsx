@@ -5,6 +5,7 @@ import { run, version, type Open } from "../../state/app";
 import { copy } from "../../state/link";
 import { Icon, StatusIcon } from "../icons";
 import { SEALS } from "../seals";
+import { Thought } from "./row";
 
 /** "steps 0–8 are", "step 0 is": those before `first`. */
 function numbersBefore(first: number): string {
@@ -58,7 +59,6 @@ export function OlderRow({ number }: { number: number }): JSX.Element {
   const found = run.value ? olderStep(run.value, number) : null;
   const steps = found?.part.outline.steps;
   const i = found?.i ?? 0;
-  const thought = steps?.thought(i) ?? "";
   return (
     <div class="step older" title="served from the run that this one left: a click opens it there">
       <span class="number">
@@ -73,14 +73,7 @@ export function OlderRow({ number }: { number: number }): JSX.Element {
         <Icon name="fork" /> {found ? String(found.part.recording.header.data["run"]).slice(-4) : ""}
         <span class="quiet"> served from that run</span>
       </span>
-      {thought === "" ? null : (
-        <span class="line">
-          <b class="t" title="thought">
-            T<span class="quiet">hought: </span>
-          </b>
-          <span class="clip">{thought}</span>
-        </span>
-      )}
+      <Thought text={steps?.thought(i) ?? ""} />
     </div>
   );
 }

@@ -12,7 +12,6 @@ export function StepRow({ i }: { i: number }): JSX.Element | null {
   const outline = run.value?.outline;
   if (!outline || i >= outline.steps.length) return null;
   const { steps, lanes } = outline;
-  const thought = steps.thought(i);
   const observed = steps.observed(i);
   return (
     <div class="step">
@@ -29,14 +28,7 @@ export function StepRow({ i }: { i: number }): JSX.Element | null {
       <Badges steps={steps} i={i} lane={lanes.length > 1 ? (lanes[steps.lane(i)] ?? "") : ""} />
       <Whisker steps={steps} i={i} />
       <span class="took">{steps.status(i) === Status.running ? "" : duration(steps.t1(i) - steps.t0(i))}</span>
-      {thought === "" ? null : (
-        <span class="line">
-          <b class="t" title="thought">
-            T<span class="quiet">hought: </span>
-          </b>
-          <span class="clip">{thought}</span>
-        </span>
-      )}
+      <Thought text={steps.thought(i)} />
       {observed === "" ? null : (
         <span class="line">
           <b title="observation">
@@ -46,6 +38,19 @@ export function StepRow({ i }: { i: number }): JSX.Element | null {
         </span>
       )}
     </div>
+  );
+}
+
+/** The line for what the model thought; of a step that it thought nothing at, there is none. */
+export function Thought({ text }: { text: string }): JSX.Element | null {
+  if (text === "") return null;
+  return (
+    <span class="line">
+      <b class="t" title="thought">
+        T<span class="quiet">hought: </span>
+      </b>
+      <span class="clip">{text}</span>
+    </span>
   );
 }
 

@@ -62,7 +62,7 @@ export function drawTicks(pen: Pen, palette: Palette, scene: Scene): void {
 }
 
 export function drawChance(pen: Pen, palette: Palette, scene: Scene, lane: Lane): void {
-  const y = (v: number): number => lane.y + 3 + (1 - Math.min(Math.max(v, 0), 1)) * (lane.height - 7);
+  const y = (v: number): number => lane.y + 6 + (1 - Math.min(Math.max(v, 0), 1)) * (lane.height - 12);
   const { curve } = scene;
   if (curve.length > 0) {
     pen.beginPath();

@@ -9,7 +9,7 @@ export interface Study {
   /** After step `i`: the estimate and its band. */
   curve: { i: number; v: number; lo: number; hi: number }[];
   certified: { step: number; drop: number; lo: number; hi: number }[];
-  /** Its sentence where it has one, else its word. */
+  /** Its word: `decisive` ... */
   verdict: string;
   /** A draw of the decisive step that went well, where one was kept as a run. */
   rescued: { run?: string; step?: number; action?: string; rate?: number } | null;
@@ -60,17 +60,16 @@ export function watchStudy(): () => void {
  */
 export function readStudy(answer: unknown, base = 0): Study | null {
   if (typeof answer !== "object" || answer === null) return null;
-  const { curve, certified, verdict, said, rescued } = answer as Partial<Record<keyof Study | "said", unknown>>;
+  const { curve, certified, verdict, rescued } = answer as Partial<Record<keyof Study, unknown>>;
   const points = list(curve).filter((point) => numbers(point, ["i", "v", "lo", "hi"])) as unknown as Study["curve"];
   const drops = list(certified).filter((drop) =>
     numbers(drop, ["step", "drop", "lo", "hi"]),
   ) as unknown as Study["certified"];
   if (points.length === 0 && drops.length === 0) return null;
-  const words = [said, verdict].find((word) => typeof word === "string" && word !== "");
   return {
     curve: points.map((point) => ({ ...point, i: point.i - base })).sort((a, b) => a.i - b.i),
     certified: drops.map((drop) => ({ ...drop, step: drop.step - base })),
-    verdict: typeof words === "string" ? words : "",
+    verdict: typeof verdict === "string" ? verdict : "",
     rescued: typeof rescued === "object" && rescued !== null ? (rescued as NonNullable<Study["rescued"]>) : null,
   };
 }
