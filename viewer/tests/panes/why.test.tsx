@@ -37,7 +37,7 @@ describe("the card of a measured cause", () => {
     expect(box.textContent).toContain("Step 4 cost 0.34 of the chance to succeed [0.14, 0.54] · decisive");
     expect(box.textContent?.match(/decisive/g)).toHaveLength(1);
     expect(box.textContent).toContain("refund(order=812, cents=4900)");
-    render(<WhyCard step={0} open={open} />, box);
+    render(<WhyCard step={2} open={open} />, box);
     expect(box.textContent).not.toContain("Step 4");
     render(null, box);
   });
