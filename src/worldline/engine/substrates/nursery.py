@@ -86,11 +86,12 @@ class Process:
 
     def fork(self, asked: dict[str, Any], files: list[int]) -> dict[str, Any]:
         """As many processes like this one as there are sockets, each in its folder. Returns their ids in the parent."""
-        if running := quiescence.threads():
-            return self._refused("threads", running, files)
-        ours = {self.frames.end.fileno(), self.lifeline, *self.children, *files}
-        if held := quiescence.resources(ours, self.children.values()):
-            return self._refused("resources", held, files)
+        if self.state != KEPT:  # which is what it was when it was kept, and was looked at then
+            if running := quiescence.threads():
+                return self._refused("threads", running, files)
+            ours = {self.frames.end.fileno(), self.lifeline, *self.children, *files}
+            if held := quiescence.resources(ours, self.children.values()):
+                return self._refused("resources", held, files)
         if self.state == LIVE:
             self.chance.gather()
             gc.collect()
