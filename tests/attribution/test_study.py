@@ -271,7 +271,10 @@ def test_rollouts_without_a_verdict_are_undefined_after_three_tries(stores: Stor
 
 
 def test_an_agent_that_changed_is_not_reproducible_and_nothing_is_drawn(stores: Stores) -> None:
-    study = wl.attribute(stores.run(), "tests.attribution.agents.changed:work", "outcome", executor="inline")
+    few = wl.Budget(rollouts=4)  # were they drawn, each would be tried three times in vain
+    study = wl.attribute(
+        stores.run(), "tests.attribution.agents.changed:work", "outcome", executor="inline", budget=few
+    )
     assert study.verdict == "not-reproducible" and study.answer["rollouts"] == 0
     assert "$.messages" in study.answer["why"]
 
