@@ -13,6 +13,7 @@ from typing import Any
 
 BARE = (sys.executable, str(Path(__file__).parent / "programs" / "bare.py"))
 INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "pipe", "version": "1"}}
+PATIENCE = 60  # seconds for what comes at once
 
 
 class Pipe:
@@ -38,7 +39,7 @@ class Pipe:
         return self._id
 
     async def line(self) -> Any:
-        line = await asyncio.wait_for(self.process.stdout.readline(), 60)
+        line = await asyncio.wait_for(self.process.stdout.readline(), PATIENCE)
         return json.loads(line) if line else None
 
     async def answer(self, identifier: Any) -> Any:
@@ -64,8 +65,9 @@ class Pipe:
         await self.ask("tools/list")
 
     async def close(self) -> int:
+        """Its exit code. `err` is all that it and what it started said: nobody may be left who could say more."""
         self.process.stdin.close()
-        self.err = await self.process.stderr.read()
+        self.err = await asyncio.wait_for(self.process.stderr.read(), PATIENCE)
         return await self.process.wait()
 
 
