@@ -80,11 +80,9 @@ class Calibrating:
         self._met: dict[tuple[str, ...], _Met] = {}
         self._others: list[Other] = []
         self._more = 0
-        self.moved = 0
 
     def moved_to(self, exchange: Exchange, differences: Differences) -> None:
         """A call was given this exchange's answer although it differs so."""
-        self.moved += 1
         for path, recorded, actual in differences:
             found = proposals(exchange.kind, exchange.name, path, recorded, actual)
             for mask in found:
@@ -115,7 +113,7 @@ class Calibrating:
             )
             for met in self._met.values()
         ]
-        return Calibration(proposals=made, others=self._others, more=self._more, moved=self.moved)
+        return Calibration(proposals=made, others=self._others, more=self._more)
 
 
 def _alike(mask: Mask) -> tuple[str, ...]:

@@ -143,8 +143,10 @@ class Matcher:
             self._last = exchange
             if asked is not None:
                 self.masking.answered(exchange, asked)
-            elif self._on_moved is not None:
-                self._on_moved(exchange, min((self._compare(exchange, each) for each in known), key=len))
+            else:
+                self.moved += 1
+                if self._on_moved is not None:
+                    self._on_moved(exchange, min((self._compare(exchange, each) for each in known), key=len))
             self.reached = max(self.reached, exchange.started)
             self.served += 1
             if self._waiting:
@@ -155,7 +157,6 @@ class Matcher:
         """The queue of the first exchange left that is of the call's kind and name."""
         left = (e for e in self._by_start if e.call not in self._taken)
         found = next((e for e in left if (e.kind, e.name) == (call.kind, call.name)), None)
-        self.moved += found is not None
         return self._queues[self.masking.key_of(found)] if found is not None else None
 
     def _owed(self) -> bool:

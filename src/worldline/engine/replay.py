@@ -275,12 +275,8 @@ class ReplayBoundary:
         report, found = self.report(), self._calibrating.found()
         said = {use.mask for use in report.masks}
         found.proposals = [proposal for proposal in found.proposals if proposal.mask not in said]
-        found.served, found.masks, found.ended, found.notes = (
-            report.served,
-            report.masks,
-            report.divergence,
-            report.notes,
-        )
+        found.served, found.moved, found.ended = report.served, self.matcher.moved, report.divergence
+        found.masks, found.notes = report.masks, report.notes
         return found
 
     def _not_left_out(self) -> list[str]:
