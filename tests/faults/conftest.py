@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -29,3 +33,19 @@ def lossy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LossyDisk]:
         raise
     yield disk
     disk.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 200 KiB that is really full in the end."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    able = os.geteuid() == 0 and sys.platform == "linux"
+    mounted = (
+        able
+        and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k,nr_inodes=4096", "tmpfs", str(place)]).returncode
+        == 0
+    )
+    require("root-tmpfs", mounted, "mounts a small disk")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)

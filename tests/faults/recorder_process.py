@@ -28,6 +28,7 @@ from worldline.engine import clock
 from worldline.engine.account import account
 from worldline.engine.boundary import Call, RecordBoundary
 from worldline.engine.content import Content
+from worldline.engine.fail_open import FailOpenBoundary
 from worldline.engine.recorder import Recorder
 from worldline.engine.spec import RecordingSpec, Spec
 from worldline.errors import WorldlineError
@@ -95,6 +96,19 @@ def agent(store: Path, say: Callable[..., None], run: Path | None = None, shape:
                 say(again=same.kind)
 
 
+def going_on(store: Path, say: Callable[..., None]) -> None:
+    """The same calls behind a door that fails open: the agent says nothing of what cannot be written."""
+    recorder = Recorder(Spec(store=store, task="go on", fail_open=True))
+    boundary = FailOpenBoundary(recorder)
+    for number in range(CALLS):
+        live = boundary.begin(_call(number, USUAL))
+        live.finish({}, Content.of(LARGE if number in USUAL.large else number))
+        boundary.note("marker", "thought", "main", {}, {"text": "so far"})
+        say(went_on=live.call)
+    say(lost=boundary.losses.calls, why=boundary.losses.why and boundary.losses.why.kind)
+    say(sealed=str(recorder.seal()))
+
+
 def _call(number: int, shape: Shape) -> Call:
     name = "visit" if number in shape.restricted else "pay"
     return Call(kind="action", name=name, inputs=Content.of({"n": number}), effect="side_effecting")
@@ -152,6 +166,8 @@ def _child(request: dict[str, Any]) -> None:
             forget(Path(request["store"]), request["expire"])
         elif request.get("contain"):
             hide(Path(request["store"]), *request["contain"])
+        elif request.get("fail_open"):
+            going_on(Path(request["store"]), say)
         elif request.get("reconcile"):
             settle(Path(request["store"]), say)
         else:

@@ -6,34 +6,15 @@ import errno
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import require
 from tests.faults.judged import clear, judge
 from tests.faults.recorder_process import RecorderServer
 from tests.faults.test_disk_fails import refused
 from tests.soak import Soak
 from worldline.store.recording import Recording
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 200 KiB that is really full in the end."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    able = os.geteuid() == 0 and sys.platform == "linux"
-    mounted = (
-        able
-        and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k,nr_inodes=4096", "tmpfs", str(place)]).returncode
-        == 0
-    )
-    require("root-tmpfs", mounted, "mounts a small disk")
-    yield place
-    subprocess.run(["umount", str(place)], check=True)
-
 
 FILLS = """
 import worldline

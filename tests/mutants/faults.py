@@ -9,7 +9,38 @@ POWER = "tests/faults/test_power_loss.py::test_power_lost_at_every_change_of_a_r
 SIZES = "tests/faults/test_full_disk.py::test_disks_of_every_size_that_is_too_small[size-4096]"
 FORK = "tests/faults/test_crowd.py::test_a_fork_in_the_middle_of_a_recording"
 
+OPEN = "tests/faults/test_fail_open.py::"
+GOES_ON = f"{OPEN}test_wherever_the_disk_fails_the_agent_goes_on_and_the_record_is_good_so_far"
+NOT_AGAIN = f"{OPEN}test_a_command_ends_by_itself_on_a_full_disk_and_is_not_done_again_by_a_resume"
+
 MUTANTS = (
+    Mutant(
+        "fails-open-at-the-start-only",
+        promise=1,
+        breaks="A call that began on record takes its agent down when its end can't be written.",
+        file="engine/fail_open.py",
+        old="        except LogBroken as error:\n            self._inner = None\n",
+        new="        except ZeroDivisionError as error:\n            self._inner = None\n",
+        tests=(f"{GOES_ON}[28]",),
+    ),
+    Mutant(
+        "failed-open-counts-as-sealed",
+        promise=1,
+        breaks="A run that went on behind the end of its record looks as if nothing had happened there.",
+        file="engine/recorder.py",
+        old='**({"fail_open": True} if spec.fail_open else {}),',
+        new="",
+        tests=(f"{GOES_ON}[5]", NOT_AGAIN),
+    ),
+    Mutant(
+        "what-nobody-recorded-did-not-happen",
+        promise=2,
+        breaks="A resume makes the calls again that a run made behind the end of its record.",
+        file="engine/gate.py",
+        old="return UNRECORDED if self._unrecorded else None",
+        new="return None",
+        tests=(NOT_AGAIN,),
+    ),
     Mutant(
         "sync-tried-again",
         promise=1,

@@ -16,7 +16,7 @@ from worldline.cli.hints import from_here, next_commands, nothing_crossed
 from worldline.cli.options import command_argument, json_option, store_option
 from worldline.engine.spec import Spec, declarable, read_spec, workspace_spec
 from worldline.engine.steps import steps
-from worldline.errors import UsageError, WorldlineError
+from worldline.errors import RecordError, UsageError, WorldlineError
 from worldline.model.ids import short
 from worldline.model.values import readable
 from worldline.seams import process
@@ -95,6 +95,11 @@ Examples:
     help="What a replay or fork of the run leaves out of the comparison: '$.path', 'tool:NAME $.path', either with "
     "=~REGEX. It is recorded all the same. May be repeated.",
 )
+@click.option(
+    "--fail-open",
+    is_flag=True,
+    help="The command goes on where nothing more can be recorded, as on a full disk. Else it is ended.",
+)
 @click.option("--continue", "continues", metavar="RUN", help="Record the next attempt of this run's session.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The proxy's port.  [default: a free one]")
 @json_option
@@ -111,6 +116,7 @@ def command(
     every: str,
     exclude: tuple[str, ...],
     mask: tuple[str, ...],
+    fail_open: bool,
     continues: str | None,
     port: int,
     as_json: bool,
@@ -135,9 +141,16 @@ def command(
         recording=read_spec(spec) if spec else None,
         workspace=workspace_spec(workspace, exclude, _every(every)),
         masks=declarable(mask),
+        fail_open=fail_open,
         **(_continued(before) if before else {}),
     )
-    session = RecordingSession(wanted, os.environ, port)
+    try:
+        session = RecordingSession(wanted, os.environ, port)
+    except RecordError as error:
+        if not fail_open:
+            raise
+        render.verdict("warn", f"{error}; the command runs, and is on no record", err=True)
+        return process.run(command, os.environ).code
     return _run(session, command, as_json)
 
 
@@ -181,7 +194,8 @@ def _run(session: RecordingSession, command: tuple[str, ...], as_json: bool) -> 
         render.verdict("live", f"recording {short(recorder.run)}   {place}{secrets}", err=True)
 
     def tick() -> str | None:
-        return str(recorder.broken) if recorder.broken else None
+        ends = recorder.stopped if recorder.spec.fail_open else recorder.broken
+        return str(ends) if ends else None
 
     ended: process.Ended | None = None
     failure: WorldlineError | None = None
@@ -225,7 +239,13 @@ def _say(session: RecordingSession, path: Path, as_json: bool) -> None:
     if as_json:
         disposition = Recording(recorder.attempt).disposition
         render.emit_json(
-            {**summary, "path": str(path), "disposition": disposition, "redactions": recorder.vault.redactions}
+            {
+                **summary,
+                "path": str(path),
+                "disposition": disposition,
+                "redactions": recorder.vault.redactions,
+                "lost": {"why": str(session.lost.why), "calls": session.lost.calls} if session.lost else None,
+            }
         )
         return
     recording = Recording(recorder.attempt)
@@ -245,7 +265,11 @@ def _say(session: RecordingSession, path: Path, as_json: bool) -> None:
             render.verdict("warn", kept.degraded, err=True)
         if kept.left_out:
             render.verdict("warn", _left_out(kept.left_out), err=True)
-    if nothing_crossed(coverage):
+    if session.lost is not None:
+        calls = f"{render.counted(session.lost.calls, 'call')} of it on no record" if session.lost.calls else ""
+        render.verdict("warn", f"the recording broke off and the command went on   {calls}".rstrip(), err=True)
+        render.line(f"  {session.lost.why}", err=True)
+    elif nothing_crossed(coverage):
         render.verdict("warn", NOTHING_RECORDED, err=True)
     render.line("  " + next_commands(recording, "show {name}", "view {name}"), err=True)
 

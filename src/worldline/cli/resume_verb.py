@@ -64,7 +64,8 @@ def command(
     What a dead recorder left is sealed first, as `worldline reconcile` does. The next attempt holds only what is new;
     where nothing is, none is made. Model calls that failed at the end of a run that did not succeed are made again. A
     call that had started when the record broke off is never made again by itself: a tool with effects is refused with
-    `OutcomeUnknown`, unless a rule with outcome = "unknown" says otherwise. A run that was resumed before goes on from
+    `OutcomeUnknown`, unless a rule with outcome = "unknown" says otherwise; so is any such call of a run that failed
+    open and went on behind the end of its record. A run that was resumed before goes on from
     there. Exits with 1 where the record cannot be served to this command.
     """
     check_command(command)
@@ -77,6 +78,8 @@ def command(
     name = short(recording.run_id)
     goes_on = f", which goes on from {short(asked.run_id)}," if asked.run_id != recording.run_id else ""
     render.verdict("live", f"resuming {name}{goes_on} at {point.at}", err=True)
+    if point.unrecorded:
+        render.verdict("warn", "it went on where its record broke off: what it did there is unknown", err=True)
     for lost in branch.boundary.unknown:
         render.verdict("warn", f"{lost.name} ({lost.call}) had started: whether it happened is unknown", err=True)
     try:

@@ -12,6 +12,7 @@ import msgspec
 from worldline.cli import render
 from worldline.cli.hints import next_commands, nothing_crossed
 from worldline.cli.options import json_option, recording_of, run_argument, store_option
+from worldline.engine.eligibility import may_have_gone_on
 from worldline.engine.lineage import Branch, branch_of
 from worldline.engine.steps import Step, each_step, steps
 from worldline.errors import Damaged, ReadError, UsageError
@@ -55,6 +56,9 @@ def command(run: str, number: int | None, as_json: bool, store: Path | None) -> 
     else:
         _full(chosen[0])
     return 0
+
+
+GONE_ON = "it was recorded with --fail-open: behind its end the agent may have acted, on no record"
 
 
 def _step(recording: Recording, number: int, most: int | None) -> Step:
@@ -124,6 +128,9 @@ def _facts(recording: Recording) -> dict[str, Any]:
         "fingerprint": recording.fingerprint,
         "derived_from": manifest.derived_from if manifest else None,
         "parent": header.get("parent"),
+        "masks": header.get("masks", []),
+        "fail_open": header.get("fail_open", False),
+        "may_have_gone_on": recording.disposition != "running" and may_have_gone_on(recording),
     }
 
 
@@ -144,6 +151,10 @@ def _overview(recording: Recording) -> None:
     if recording.manifest is not None and (made := derivation(recording.manifest)):
         render.verdict("warn", made["derivation"])
     render.gaps(facts["coverage"] or {})
+    if facts["may_have_gone_on"]:
+        render.verdict("warn", GONE_ON)
+    if facts["masks"]:
+        render.line(f"  a replay leaves out of the comparison: {', '.join(facts['masks'])}")
     if recording.manifest is not None and nothing_crossed(facts["coverage"] or {}):
         render.verdict("warn", "nothing crossed this recording")
     first = branch.step if branch is not None else 0

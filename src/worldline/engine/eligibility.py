@@ -25,6 +25,14 @@ DERIVED = (
 )
 
 
+def may_have_gone_on(recording: Recording) -> bool:
+    """Whether the agent may have acted behind the end of its record: it failed open, and its recorder did not seal."""
+    if recording.header.data.get("fail_open") is not True:
+        return False
+    manifest = recording.manifest
+    return manifest is None or manifest.sealed_later
+
+
 def reasons_against(
     recording: Recording,
     tools: str = "refuse",

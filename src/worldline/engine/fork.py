@@ -87,6 +87,7 @@ class ForkBoundary:
             elsewhere=relatives.fired,
             allow_repeat=point.plan.allow_repeat,
             resumed=point.resumed,
+            unrecorded=point.unrecorded,
         )
         self._tools = LiveTools(self._inner, gate, self.counts, relatives.fired, point.plan.allow_repeat)
         self._changes = point.prefix.changes

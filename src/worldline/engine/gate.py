@@ -30,6 +30,7 @@ NO_RESULT = "it has effects outside, and the record has no result of it"
 KEY_FIRED = "the effect of its key happened already"
 RECORDED_LATER = "the record has its result"
 UNKNOWN = "it had started when the record broke off, and nobody knows whether it happened"
+UNRECORDED = "the agent went on when its record broke off, and nobody knows whether it happened"
 UNDER_WAY = "the effect of its key is under way, and nobody knows how it ends"
 
 
@@ -101,7 +102,8 @@ class Gate:
 
     `before` and `later` are the recorded calls of the parent up to the fork and behind it; `elsewhere` looks a declared
     key up among effects of this branch and its relatives. On a branch that `resumed` an interrupted run new effects are
-    the run's own and happen; on any other they are refused unless a rule lets them.
+    the run's own and happen; on any other they are refused unless a rule lets them. Where the run acted `unrecorded`
+    behind the end of its record, every effect that is not on record may have happened.
     """
 
     def __init__(
@@ -113,11 +115,13 @@ class Gate:
         elsewhere: Callable[[str], Fired | None] = lambda key: None,
         allow_repeat: bool = False,
         resumed: bool = False,
+        unrecorded: bool = False,
     ) -> None:
         self._policy = policy
         self._elsewhere = elsewhere
         self._allow_repeat = allow_repeat
         self._resumed = resumed
+        self._unrecorded = unrecorded
         self._by_key: dict[str, Fired] = {}
         self._later: dict[str, deque[Fired]] = {}
         self._unknown: dict[str, deque[Fired]] = {}
@@ -145,9 +149,7 @@ class Gate:
         capability = call.facts.get("capability")
         guarded = call.effect not in HARMLESS or capability in NEVER_BY_ITSELF
         named = self._happened(declared)
-        unknown = self._unknown.get(key)
-        if (guarded or declared) and (unknown or (named is not None and not named.ended)):
-            why = UNKNOWN if unknown else UNDER_WAY
+        if (guarded or declared) and (why := self._doubt(key, named)) is not None:
             return self._by_rule(call, declared, why, unknown=True) or Fate(kind=REFUSE, why=why, unknown=True)
         if named is not None and not self._allow_repeat:
             return Fate(kind=MOCK, why=KEY_FIRED, fired=named)
@@ -158,6 +160,14 @@ class Gate:
         if waiting := self._later.get(key):
             return Fate(kind=MOCK, why=RECORDED_LATER, fired=waiting.popleft())
         return Fate(kind=REFUSE, why=NO_RESULT)
+
+    def _doubt(self, key: str, named: Fired | None) -> str | None:
+        """Why a call may have happened already; None where that is known."""
+        if self._unknown.get(key):
+            return UNKNOWN
+        if named is not None:
+            return None if named.ended else UNDER_WAY
+        return UNRECORDED if self._unrecorded else None
 
     def _happened(self, declared: str | None) -> Fired | None:
         if declared is None:

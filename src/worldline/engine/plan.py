@@ -16,7 +16,7 @@ import msgspec
 
 from worldline.engine.cassette import Cassette
 from worldline.engine.content import Content
-from worldline.engine.eligibility import reasons_against, reasons_before
+from worldline.engine.eligibility import may_have_gone_on, reasons_against, reasons_before
 from worldline.engine.exchanges import Exchange
 from worldline.engine.lineage import LineageRecording, attempts_in, branch_of, genesis_of
 from worldline.engine.masking import NONE, crossing_masks, in_force, masks_given, masks_of
@@ -118,6 +118,11 @@ class ForkPoint(msgspec.Struct, frozen=True, kw_only=True):
     edits: dict[str, Content] = {}
     resumed: bool = False
     masks: Masks = NONE
+
+    @property
+    def unrecorded(self) -> bool:
+        """Whether a resumed run may have acted behind the end of a record in its lineage."""
+        return self.resumed and any(may_have_gone_on(segment.recording) for segment in self.prefix.segments)
 
     @property
     def binding(self) -> dict[str, Any]:

@@ -135,6 +135,7 @@ class Recorder:
             # Nothing of it stands there where nothing was declared: such a header is what it was, to the byte.
             **({"recording": spec.recording.declared()} if spec.recording else {}),
             **({"masks": list(spec.masks)} if spec.masks else {}),
+            **({"fail_open": True} if spec.fail_open else {}),
         }
 
     def next_call(self, key: str = "") -> str:

@@ -213,3 +213,4 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     recording: RecordingSpec | None = None
     workspace: WorkspaceSpec | None = None  # the folder that is kept beside the record
     masks: tuple[str, ...] = ()  # what a replay or fork of it leaves out of the comparison
+    fail_open: bool = False  # the agent goes on where nothing more can be written

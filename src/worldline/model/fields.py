@@ -228,6 +228,7 @@ _FIELDS: dict[str, dict[str, _Holds]] = {
         "parent": _optional(_mapping),
         "secrets": _secrets,
         "masks": is_texts,
+        "fail_open": _flag,
     },
     "meta/end": {"disposition": is_text, "reason": _optional(is_text)},
     "marker/step": {"phase": is_text},

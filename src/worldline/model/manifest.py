@@ -74,6 +74,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     codecs: list[str] = []
     capabilities: list[str] = []
 
+    @property
+    def sealed_later(self) -> bool:
+        """Whether somebody else sealed it, behind a recorder that was gone (`sealed_by` says so)."""
+        return self.sealed_by.endswith(" reconcile")
+
 
 def seal(manifest: Manifest) -> bytes:
     """The manifest's line, seal and LF included."""

@@ -60,7 +60,8 @@ class record:
     `.worldline/runs`); `secrets` are values that must never be written (a mapping labels them); `capture` is `full` or
     `refs`; `policy` is `redact` or `stop`; `spec` declares bounds, tiers and retention. `workspace` is the folder that
     the agent works on: it is kept at each step, but for what `exclude` names (globs), so that forks begin in it. What a
-    replay or fork leaves out of the comparison is said by one `mask` or several: `$.messages[*].content=~REGEX`.
+    replay or fork leaves out of the comparison is said by one `mask` or several: `$.messages[*].content=~REGEX`. With
+    `fail_open` the agent goes on where nothing more can be written, and the run stays unsealed; else calls raise then.
 
     Raises what opening raises. An exception that leaves the block is the run's outcome and goes on; the recording is
     complete all the same.
@@ -80,6 +81,7 @@ class record:
         workspace: str | Path | None = None,
         exclude: Iterable[str] = (),
         mask: str | Iterable[str] = (),
+        fail_open: bool = False,
     ) -> None:
         if capture not in CAPTURES or policy not in POLICIES:
             raise UsageError(
@@ -99,6 +101,7 @@ class record:
             recording=spec,
             workspace=workspace_spec(workspace, exclude),
             masks=declarable(mask),
+            fail_open=fail_open,
             origin="pytest" if "PYTEST_CURRENT_TEST" in os.environ else None,
         )
         self._stack = ExitStack()

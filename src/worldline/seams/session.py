@@ -16,6 +16,7 @@ from worldline.engine import clock
 from worldline.engine.boundary import RecordBoundary
 from worldline.engine.recorder import Recorder
 from worldline.engine.spec import Spec
+from worldline.errors import LogBroken
 from worldline.seams.door import Door
 from worldline.seams.environment import (
     NOWHERE,
@@ -33,13 +34,14 @@ from worldline.store.rendezvous import Rendezvous, announce, withdraw
 
 if TYPE_CHECKING:
     from worldline.engine.calibrating import Calibration
+    from worldline.engine.fail_open import Losses
     from worldline.engine.fork import ForkBoundary
     from worldline.engine.replay import ReplayReport
     from worldline.model.masks import Mask
 
 
 class RecordingSession:
-    """Opens an attempt with its proxy. `opens` gives the door of its recorder, another one where it is a branch.
+    """Opens an attempt with its proxy. `opens` gives the door of its recorder where it is a branch.
 
     Raises what opening a recorder, its door or a port raises.
     """
@@ -49,12 +51,12 @@ class RecordingSession:
         spec: Spec,
         environment: Mapping[str, str],
         port: int = 0,
-        opens: Callable[[Recorder], RecordBoundary | ForkBoundary] = RecordBoundary,
+        opens: Callable[[Recorder], RecordBoundary | ForkBoundary] | None = None,
     ) -> None:
         self.recorder = Recorder(spec, lambda vault: recorded_environment(environment, vault.holds_secret))
         answers = clock.token()
         try:
-            self.boundary = opens(self.recorder)
+            self.boundary = (opens or _door_of(spec))(self.recorder)
             self.proxy = Proxy(
                 self.boundary,
                 upstreams(environment),
@@ -77,6 +79,15 @@ class RecordingSession:
             raise
         self._announce(answers)
         self._environment = environment
+
+    @property
+    def lost(self) -> Losses | None:
+        """What was not recorded since the recording failed open; None of one that fails closed, or lost nothing."""
+        return self._losses if self._losses is not None and self._losses.why is not None else None
+
+    @property
+    def _losses(self) -> Losses | None:
+        return getattr(self.boundary, "losses", None)
 
     def info(self) -> dict[str, Any]:
         """What a joining process is told."""
@@ -108,7 +119,10 @@ class RecordingSession:
         withdraw(self.recorder.run_directory.parent, self.recorder.attempt_id)
 
     def close(self, disposition: str = "complete", reason: str | None = None) -> Path:
-        """Stop the proxy and seal. Returns the path that names the recording."""
+        """Stop the proxy and seal. Returns the path that names the recording.
+
+        One that failed open is not sealed: it stays as a crash would leave it, and `lost` says what it lacks.
+        """
         self._withdraw()
         self.boundary.asks.close()
         self.proxy.close()
@@ -116,6 +130,12 @@ class RecordingSession:
             if self.boundary.workspace is not None:
                 self.boundary.workspace.ends()
             return self.recorder.seal(disposition, reason)
+        except LogBroken as error:
+            self.recorder.close()
+            if self._losses is None:
+                raise
+            self._losses.met(error)
+            return self.recorder.run_directory
         except BaseException:
             self.recorder.close()
             raise
@@ -132,6 +152,14 @@ class RecordingSession:
         self._withdraw()
         self.proxy.close(drain_seconds=0)
         self.recorder.close()
+
+
+def _door_of(spec: Spec) -> Callable[[Recorder], RecordBoundary]:
+    if not spec.fail_open:
+        return RecordBoundary
+    from worldline.engine.fail_open import FailOpenBoundary
+
+    return FailOpenBoundary
 
 
 class ReplaySession:

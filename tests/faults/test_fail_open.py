@@ -1,0 +1,111 @@
+"""A recording that fails open never ends its agent: what can't be written is not recorded, and nobody is deceived.
+
+Wherever the disk fails, the agent makes every call once and ends by itself; what is on record is good as far as it
+goes; and what may have happened behind it is never done again by itself.
+"""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.faults.judged import clear, run_in, twice
+from tests.faults.recorder_process import CALLS, RecorderServer
+from worldline.cli.show_verb import GONE_ON
+from worldline.engine.cassette import Cassette
+from worldline.engine.eligibility import may_have_gone_on
+from worldline.store.recording import Recording
+from worldline.store.verify import verify
+
+LET_AGAIN = '[[policy.rule]]\ntool = "pay"\noutcome = "unknown"\ndecision = "allow"\n'
+PAYS = """
+import pathlib, sys
+import worldline
+@worldline.tool(effect="side_effecting")
+def pay(number):
+    with pathlib.Path(sys.argv[1]).open("a") as paid:
+        paid.write(f"{number}\\n")
+    return str(number) + "x" * 3000
+for number in range(60):
+    pay(number)
+print("the agent ended by itself")
+"""
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+def test_wherever_the_disk_fails_the_agent_goes_on_and_the_record_is_good_so_far(
+    error: int, recorders: RecorderServer, quick: Path
+) -> None:
+    store, lost, ended = quick / "runs", set(), ""
+    for number in range(1 + (error == errno.EIO), 400, 2):
+        came = recorders.record(store, at=number, errno=error, fail_open=True)
+        ended = judged(store, came.said("went_on"), came.lines)
+        lost.update(came.said("lost"))
+        clear(store)
+        if ended == "sealed":
+            break
+    assert ended == "sealed" and lost == set(range(CALLS + 1)), lost
+
+
+def judged(store: Path, made: list[str], lines: list[dict[str, object]]) -> str:
+    """How one recording ended: `refused` before it began, `unsealed` where it lost something, or `sealed`."""
+    said = {name: value for line in lines for name, value in line.items()}
+    if not made:  # where no recording begins, there is an error before anything ran
+        assert said["error"] in ("log-broken", "record-error") and "lost" not in said, lines
+        return "refused"
+    assert len(set(made)) == CALLS, lines
+    run = run_in(store)
+    assert run is not None
+    if "sealed" in said and "error" not in said:
+        recording = Recording(run)
+        assert verify(recording).ok and not may_have_gone_on(recording) and said["lost"] == 0
+        return "sealed"
+    assert said["error"] == "log-broken" and said["why"] in (None, "log-broken"), lines
+    twice(run)
+    recording = Recording(run)
+    if recording.published is not None:  # the last thing that failed came behind the publication
+        return "published"
+    assert verify(recording).ok and may_have_gone_on(recording)
+    whole = [each for each in Cassette(recording).exchanges if each.finished is not None]
+    assert len(whole) >= CALLS - int(str(said["lost"])), lines
+    return "unsealed"
+
+
+def command(store: Path, verb: str, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "worldline", verb, "--store", str(store), *words], capture_output=True, text=True
+    )
+
+
+def test_a_command_ends_by_itself_on_a_full_disk_and_is_not_done_again_by_a_resume(
+    small_disk: Path, tmp_path: Path
+) -> None:
+    store, paid, script, rules = small_disk / "runs", tmp_path / "paid", tmp_path / "pays.py", tmp_path / "rules.toml"
+    script.write_text(PAYS)
+    rules.write_text(LET_AGAIN)
+    agent = ["--", sys.executable, str(script), str(paid)]
+    came = command(store, "record", "--fail-open", *agent)
+    assert (came.returncode, came.stdout) == (0, "the agent ended by itself\n"), came.stderr
+    assert "the recording broke off and the command went on" in came.stderr and "No space left" in came.stderr
+    assert paid.read_text().split() == [str(number) for number in range(60)]
+    recorded = sum(
+        exchange.finished is not None for exchange in Cassette(Recording(next(store.glob("run_*")))).exchanges
+    )
+    assert 10 < recorded < 60
+    again = command(store, "record", "--fail-open", *agent)  # no recording begins, and the command runs all the same
+    assert (again.returncode, again.stdout) == (0, "the agent ended by itself\n"), again.stderr
+    assert again.stderr.count("\n") == 1 and "on no record" in again.stderr
+    assert len(paid.read_text().split()) == 120
+    subprocess.run(["mount", "-o", "remount,size=8m", str(small_disk)], check=True)
+    other = Path(shutil.copytree(store, tmp_path / "other"))
+    assert GONE_ON in command(store, "show", "latest").stdout
+    resumed = command(store, "resume", "latest", *agent)
+    assert "OutcomeUnknown" in resumed.stderr and "what it did there is unknown" in resumed.stderr, resumed.stderr
+    assert len(paid.read_text().split()) == 120, "a payment that nobody saw was made again"
+    allowed = command(other, "resume", "latest", "--policy", str(rules), *agent)
+    assert len(paid.read_text().split()) == 120 + 60 - recorded, allowed.stderr
