@@ -13,7 +13,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from openai import OpenAI
 
+import worldline
 from tests.faults.judged import clear, run_in, twice
 from tests.faults.recorder_process import CALLS, RecorderServer
 from worldline.cli.show_verb import GONE_ON
@@ -21,6 +23,7 @@ from worldline.engine.cassette import Cassette
 from worldline.engine.eligibility import may_have_gone_on
 from worldline.store.recording import Recording
 from worldline.store.verify import verify
+from worldline.testing.provider import Provider, Say
 
 LET_AGAIN = '[[policy.rule]]\ntool = "pay"\noutcome = "unknown"\ndecision = "allow"\n'
 PAYS = """
@@ -116,3 +119,27 @@ def test_a_command_ends_by_itself_on_a_full_disk_and_is_not_done_again_by_a_resu
     assert len(paid.read_text().split()) == 120, "a payment that nobody saw was made again"
     allowed = command(other, "resume", "latest", "--policy", str(rules), *agent)
     assert len(paid.read_text().split()) == 120 + 60 - recorded, allowed.stderr
+
+
+def test_in_process_a_streamed_answer_comes_whole_and_leaving_the_block_raises_nothing(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = "".join(f"word {number} " for number in range(120))
+    with Provider(lambda ask: Say(told)) as provider:
+        monkeypatch.setenv("OPENAI_BASE_URL", provider.openai_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "test")
+        heard = []
+        with worldline.record(small_disk / "runs", fail_open=True) as run, run.wrap(OpenAI()) as client:
+            for number in range(8):
+                worldline.observe(f"{number}" * 20_000, src="terminal")
+                asked = [{"role": "user", "content": f"{number}" * 20_000}]
+                pieces = client.chat.completions.create(model="m", messages=asked, stream=True)  # type: ignore[call-overload]
+                heard.append("".join(piece.choices[0].delta.content or "" for piece in pieces))
+            worldline.outcome("succeeded")
+            answer = worldline.ask("read", timeout=5.0, default="denied")
+        assert heard == [told] * 8 and len(provider.requests) == 8
+    assert not answer and answer.by == "nobody"
+    recording = Recording(Path(str(run.path)))
+    assert recording.manifest is None and recording.published is None and may_have_gone_on(recording)
+    assert {damage.kind for damage in recording.damages} <= {"torn"}
+    assert 0 < len([each for each in Cassette(recording).exchanges if each.finished is not None]) < 8
