@@ -214,6 +214,13 @@ export interface Message {
   text: string;
   calls: { id: string | null; name: string; arguments: string }[];
   result?: { id: string; text: string };
+  pictures?: Picture[];
+}
+
+/** A picture that stands in a request or a result itself. */
+export interface Picture {
+  type: string;
+  base64: string;
 }
 
 /** What one step is, in full. Loaded when the playhead settles on it. */

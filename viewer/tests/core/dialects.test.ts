@@ -1,6 +1,7 @@
 /** Answers and requests of the three dialects, whole, streamed, cut and odd. */
 import { describe, expect, it } from "vitest";
 import { readAnswer, readMessages, readResults } from "../../src/core/dialects";
+import { besidePictures, picturesIn } from "../../src/core/dialects/pictures";
 
 const sse = (...events: unknown[]): string =>
   events.map((event) => `data: ${typeof event === "string" ? event : JSON.stringify(event)}\n\n`).join("");
@@ -175,5 +176,103 @@ describe("requests", () => {
     expect(readMessages("somebody.else", { messages: [{ role: "user", content: "hi" }] })).toEqual([
       { role: "user", text: "hi", calls: [] },
     ]);
+  });
+});
+
+const PNG = "iVBORw0KGgo=";
+const SHOWN = [{ type: "image/png", base64: PNG }];
+
+describe("pictures of messages", () => {
+  const url = `data:image/png;base64,${PNG}`;
+  it.each([
+    [
+      "openai.chat",
+      {
+        messages: [
+          {
+            role: "user",
+            content: [
+              { type: "text", text: "look" },
+              { type: "image_url", image_url: { url } },
+            ],
+          },
+        ],
+      },
+    ],
+    ["openai.responses", { input: [{ role: "user", content: [{ type: "input_image", image_url: url }] }] }],
+    [
+      "openai.responses",
+      {
+        input: [
+          { type: "computer_call_output", call_id: "c", output: { type: "computer_screenshot", image_url: url } },
+        ],
+      },
+    ],
+    [
+      "anthropic.messages",
+      {
+        messages: [
+          {
+            role: "user",
+            content: [{ type: "image", source: { type: "base64", media_type: "image/png", data: PNG } }],
+          },
+        ],
+      },
+    ],
+    [
+      "anthropic.messages",
+      {
+        messages: [
+          {
+            role: "user",
+            content: [
+              {
+                type: "tool_result",
+                tool_use_id: "t",
+                content: [{ type: "image", source: { type: "base64", media_type: "image/png", data: PNG } }],
+              },
+            ],
+          },
+        ],
+      },
+    ],
+    [
+      "gemini.generate",
+      { contents: [{ role: "user", parts: [{ inlineData: { mimeType: "image/png", data: PNG } }] }] },
+    ],
+    [
+      "gemini.generate",
+      { contents: [{ role: "user", parts: [{ inline_data: { mime_type: "image/png", data: PNG } }] }] },
+    ],
+  ])("of %s are those that it carries", (route, body) => {
+    expect(readMessages(route, body).map((message) => message.pictures)).toEqual([SHOWN]);
+  });
+
+  it("are none where it has an address elsewhere, no picture, or no base64", () => {
+    for (const image_url of [
+      "https://pictures.example/a.png",
+      "data:image/svg+xml;base64,PHN2Zz4=",
+      "data:image/png;base64,<b>no</b>",
+      "data:image/png;base64,",
+      7,
+    ]) {
+      const [message] = readMessages("openai.chat", { messages: [{ role: "user", content: [{ image_url }] }] });
+      expect(message).toEqual({ role: "user", text: expect.any(String), calls: [] });
+    }
+  });
+
+  it("stand in a value for reading as what they are", () => {
+    const value = { said: "a", shown: [{ image_url: { url } }], other: "data:text/plain;base64,AAAA" };
+    expect(besidePictures(value, picturesIn(value))).toEqual({
+      ...value,
+      shown: [{ image_url: { url: `[picture, ${url.length} characters]` } }],
+    });
+  });
+
+  it("are read to a depth and a number that nobody needs", () => {
+    let nested: unknown = { image_url: url };
+    for (let n = 0; n < 5_000; n++) nested = { content: [nested] };
+    expect(picturesIn(nested)).toEqual([]);
+    expect(picturesIn(Array.from({ length: 500 }, () => ({ image_url: url })))).toHaveLength(64);
   });
 });

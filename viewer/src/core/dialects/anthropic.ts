@@ -4,6 +4,7 @@
 import type { Message } from "../types";
 import type { Assembly, Kind, ToolUse } from "./assembly";
 import type { Dialect, ToolResult } from "./dialect";
+import { pictured } from "./pictures";
 import { array, type Body, dump, errorText, flatten, integer, name, obj, objects, string, truthy } from "./reading";
 
 /** Delta type: what grows, and the field of its fragment. */
@@ -47,10 +48,10 @@ function messages(body: Body): Message[] {
       .map((use) => ({ id: use.id || null, name: use.name, arguments: use.arguments }));
     const back = blocks.filter(isResult).map((block): Message => {
       const text = flatten(block.content);
-      return { role: "tool", text, calls: [], result: { id: string(block.tool_use_id), text } };
+      return { role: "tool", text, calls: [], result: { id: string(block.tool_use_id), text }, ...pictured(block) };
     });
     const text = flatten(plain.map((block) => (typeof block.thinking === "string" ? block.thinking : block)));
-    return text || calls.length > 0 || back.length === 0 ? [...back, { role, text, calls }] : back;
+    return text || calls.length > 0 || back.length === 0 ? [...back, { role, text, calls, ...pictured(plain) }] : back;
   });
   return truthy(body.system) ? [{ role: "system", text: flatten(body.system), calls: [] }, ...said] : said;
 }

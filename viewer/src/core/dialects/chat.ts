@@ -4,6 +4,7 @@
 import type { Message } from "../types";
 import type { Assembly, ToolUse } from "./assembly";
 import type { Dialect, ToolResult } from "./dialect";
+import { pictured } from "./pictures";
 import { array, type Body, dump, errorText, flatten, integer, name, obj, objects, string, truthy } from "./reading";
 
 function callsOf(message: Body): [number, ToolUse][] {
@@ -41,7 +42,8 @@ function messages(body: Body): Message[] {
       arguments: said,
     }));
     const answered = role === "tool" ? string(message.tool_call_id) : role === "function" ? string(message.name) : null;
-    return answered === null ? { role, text, calls } : { role, text, calls, result: { id: answered, text } };
+    const said = { role, text, calls, ...pictured(message.content) };
+    return answered === null ? said : { ...said, result: { id: answered, text } };
   });
 }
 

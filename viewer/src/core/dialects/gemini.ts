@@ -6,6 +6,7 @@
 import type { Message } from "../types";
 import type { Assembly, ToolUse } from "./assembly";
 import type { Dialect, ToolResult } from "./dialect";
+import { pictured } from "./pictures";
 import { array, type Body, dump, flatten, integer, name, obj, objects, string, truthy } from "./reading";
 
 /** A field by its name in camel case, or where that is missing in snake case. */
@@ -91,7 +92,7 @@ function messages(body: Body): Message[] {
     const text = texts.join("\n");
     const shown = calls.map((use) => ({ id: use.id, name: use.name, arguments: use.arguments }));
     if (!text && calls.length === 0 && back.length > 0) return back;
-    return [...back, { role: string(content.role) || "user", text, calls: shown }];
+    return [...back, { role: string(content.role) || "user", text, calls: shown, ...pictured(content.parts) }];
   });
   const system = obj(field(body, "systemInstruction"));
   const instruction = parts(system).flatMap(words).join("\n");

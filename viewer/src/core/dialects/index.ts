@@ -9,6 +9,7 @@ import { CHAT } from "./chat";
 import { closed } from "./cut";
 import type { Dialect, ToolResult } from "./dialect";
 import { GEMINI } from "./gemini";
+import { pictured } from "./pictures";
 import { type Body, errorText, flatten, obj, objects, string } from "./reading";
 import { RESPONSES } from "./responses";
 import { events } from "./sse";
@@ -42,6 +43,7 @@ export function readMessages(route: string, parsed: Body): Message[] {
           role: string(said.role) || "user",
           text: typeof element === "string" ? element : flatten(said.content ?? said.parts ?? element),
           calls: [],
+          ...pictured(said.content ?? said.parts),
         };
       });
   return [{ role: "request", text: JSON.stringify(parsed, null, 2), calls: [] }];

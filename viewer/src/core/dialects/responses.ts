@@ -4,6 +4,7 @@
 import type { Message } from "../types";
 import type { Assembly, Kind, Runner, ToolUse } from "./assembly";
 import type { Dialect, ToolResult } from "./dialect";
+import { pictured } from "./pictures";
 import { array, type Body, dump, errorText, flatten, integer, name, obj, objects, string, truthy } from "./reading";
 
 /** Item type: who runs the call, and the fields that may hold its arguments. */
@@ -64,7 +65,8 @@ function messages(body: Body): Message[] {
       result = resultOf(item);
     const calls = call ? [{ id: call.id || null, name: call.name, arguments: call.arguments }] : [];
     const text = item.type === "reasoning" ? flatten(item.summary) : result ? result.text : flatten(item.content);
-    const message: Message = { role: name(item.role) ?? string(item.type), text: call && !result ? "" : text, calls };
+    const role = name(item.role) ?? string(item.type);
+    const message: Message = { role, text: call && !result ? "" : text, calls, ...pictured(item) };
     return result ? { ...message, result } : message;
   });
   const instructions = name(body.instructions);

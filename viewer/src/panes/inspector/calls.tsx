@@ -1,8 +1,10 @@
 /** A tool call: what was asked of the world, what came back, whether it really ran. */
 import type { JSX } from "preact";
+import { besidePictures, picturesIn } from "../../core/dialects/pictures";
 import type { ToolCall } from "../../core/types";
 import { duration } from "../../state/words";
 import { Icon } from "../icons";
+import { Pictures } from "../pictures";
 import { JsonView } from "./json-view";
 import { pretty } from "./json-text";
 import { Heading, isMissing, Masked, NotThere, SeekTo } from "./masked";
@@ -87,8 +89,18 @@ function Result({ call, at }: { call: ToolCall; at: number }): JSX.Element {
   const size = typeof call.result === "string" ? call.result.length : pretty(call.result).length;
   return (
     <Masked seq={call.end ?? call.seq} shownIn={at} what="result" size={size}>
-      {() => <JsonView value={call.result} />}
+      {() => <Shown value={call.result} />}
     </Masked>
+  );
+}
+
+function Shown({ value }: { value: unknown }): JSX.Element {
+  const pictures = picturesIn(value);
+  return (
+    <div>
+      <Pictures pictures={pictures} />
+      <JsonView value={besidePictures(value, pictures)} />
+    </div>
   );
 }
 

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { Decision, Message } from "../../core/types";
 import { plural } from "../../state/words";
 import { Icon } from "../icons";
+import { Pictures } from "../pictures";
 import { JsonView } from "./json-view";
 import { parsed } from "./decision";
 import { Heading, isMissing, Masked, NotThere } from "./masked";
@@ -65,6 +66,11 @@ function One({ message, seq, at, added }: { message: Message; seq: number; at: n
           <Icon name="tool" /> <b class="mono">{call.name}</b> <JsonView value={parsed(call.arguments)} lines={6} />
         </div>
       ))}
+      {message.pictures ? (
+        <Masked seq={seq} shownIn={at} what={plural(message.pictures.length, "picture")}>
+          {() => <Pictures pictures={message.pictures} />}
+        </Masked>
+      ) : null}
       {message.result ? (
         <Masked seq={seq} shownIn={at} what="result" size={message.result.text.length}>
           {() => <JsonView value={parsed(message.result?.text ?? "")} lines={8} />}

@@ -5,10 +5,12 @@
  */
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { besidePictures, picturesIn } from "../../core/dialects/pictures";
 import { isObject } from "../../core/fields";
 import type { ToolCall } from "../../core/types";
 import { moment } from "../../state/app";
 import { masked } from "../../state/mask";
+import { Pictures } from "../pictures";
 import { plural, type RendererProps } from "./layers";
 import { MaskedBox, MissingBox } from "./missing";
 import { isMissing } from "./reading";
@@ -47,6 +49,14 @@ export function Told({ body, fresh, layer }: RendererProps): JSX.Element {
                 <MaskedBox what={plural(message.result.text.length, "character")} seq={decision.seq} />
               ) : (
                 <Said value={message.result?.text ?? message.text} />
+              )}
+              {/* A picture is what came back, whoever brings it: agents that look at a screen show it as their user. */}
+              {message.pictures === undefined ? null : hidden ? (
+                message.result === undefined ? (
+                  <MaskedBox what={plural(message.pictures.length, "picture")} seq={decision.seq} />
+                ) : null
+              ) : (
+                <Pictures pictures={message.pictures} />
               )}
             </div>
           ))}
@@ -107,10 +117,12 @@ function CameBack({ call, step }: { call: ToolCall; step: number }): JSX.Element
     const size = typeof value === "string" ? value.length : (JSON.stringify(value) ?? "").length;
     return <MaskedBox what={`${call.name}, ${plural(size, "character")}`} seq={seq} />;
   }
+  const pictures = picturesIn(value);
   return (
     <div class={`stage-message${call.error === null ? "" : " is-failed"}`}>
       <span class="stage-role">{call.name}</span>
-      <Said value={value} />
+      <Pictures pictures={pictures} />
+      <Said value={besidePictures(value, pictures)} />
     </div>
   );
 }
