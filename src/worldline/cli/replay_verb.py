@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 import click
 import msgspec
 
 from worldline.cli import render
 from worldline.cli.options import json_option, mask_option, recording_of, run_argument, store_option
+from worldline.cli.replay_all import own_command as words_of
+from worldline.cli.replay_all import replay_all, step_of
 from worldline.engine.calibrating import Calibration
 from worldline.engine.eligibility import require_attested
 from worldline.engine.masking import crossing_masks, masks_here
 from worldline.engine.proposing import options
 from worldline.engine.replay import ReplayReport, inspect
-from worldline.engine.steps import steps
 from worldline.errors import Ineligible
 from worldline.model.masks import Mask
 from worldline.seams import process
@@ -26,8 +29,10 @@ from worldline.seams.environment import check_command
 from worldline.seams.session import ReplaySession
 from worldline.store.reconcile import refuse_doubt
 from worldline.store.recording import Recording
+from worldline.store.secrets.vault import Vault
 
 DIVERGED, INELIGIBLE = 1, 3
+LAST_BYTES = 4096  # of what a command said at its end
 CODES = {"equivalent": 0, "prefix-equivalent": 0, "diverged": DIVERGED, "ineligible": INELIGIBLE}
 
 
@@ -39,9 +44,18 @@ Examples:
   worldline replay 7f3a --tools run --json -- python agent.py
   worldline replay 7f3a --mask '$.messages[*].content=~\\d{4}-\\d\\d-\\d\\d' -- python agent.py
   worldline replay 7f3a --calibrate -- python agent.py
-  worldline replay 7f3a --strict -- python agent.py"""
+  worldline replay 7f3a --strict -- python agent.py
+  worldline replay tests/runs --all --junit report.xml -- python agent.py"""
 )
 @run_argument
+@click.option("--all", "every", is_flag=True, help="RUN is a folder: replay every run and bundle in it.")
+@click.option("--own-command", is_flag=True, help="With --all: run what each was recorded with, in place of CMD.")
+@click.option(
+    "--junit",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With --all: write what came of each as JUnit's XML.",
+)
 @click.option(
     "--tools",
     type=click.Choice(["refuse", "run"]),
@@ -65,6 +79,9 @@ Examples:
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD...]")
 def command(
     run: str,
+    every: bool,
+    own_command: bool,
+    junit: Path | None,
     tools: str,
     mask: tuple[str, ...],
     calibrate: bool,
@@ -77,20 +94,51 @@ def command(
 
     Without a command, every model request is rebuilt from the log and its hash compared. With one, the agent runs
     again and every crossing is served. Exits with 1 where it diverged, 3 where the record cannot be replayed. A
-    calibration judges nothing: it exits with 0 when it was through.
+    calibration judges nothing: it exits with 0 when it was through. With --all every recording of a folder is replayed,
+    and the worst of them is the exit code: 1 before 3. What the commands print is then left out.
     """
+    if (own_command or junit) and not every:
+        raise click.UsageError("--own-command and --junit go with --all")
+    if every and (calibrate or (own_command and command)):
+        raise click.UsageError("--all takes one command, or --own-command, and no --calibrate")
     if strict and tools == "run":
         raise click.UsageError("--strict lets no tool run")
     if strict and (mask or calibrate):
         raise click.UsageError("--strict compares everything: neither --mask nor --calibrate goes with it")
-    if not command and (mask or calibrate):
+    if not (command or own_command) and (mask or calibrate):
         raise click.UsageError("--mask and --calibrate are about what an agent asks: give its command behind --")
     if command:
         check_command(command)
     masks = None if strict else (*masks_here(), *crossing_masks(mask))
+    if every:
+
+        def each(one: Recording) -> ReplayReport:
+            words = words_of(one) if own_command else command
+            return _report(one, words, tools, masks, strict, None)[0]
+
+        level = "L1" if command or own_command else "L0"
+        counts = replay_all(Path(run), each, junit, as_json, level)
+        return DIVERGED if counts["diverged"] else INELIGIBLE if counts["ineligible"] else 0
     recording = refuse_doubt(recording_of(run, store))
     if calibrate:
         return _calibrate(recording, command, tools, masks or (), as_json)
+    report, child = _report(recording, command, tools, masks, strict, as_json)
+    if as_json:
+        render.emit_json(report.to_json())
+    else:
+        _say(recording, report, child)
+    return CODES[report.verdict]
+
+
+def _report(
+    recording: Recording,
+    command: tuple[str, ...],
+    tools: str,
+    masks: tuple[Mask, ...] | None,
+    strict: bool,
+    as_json: bool | None,
+) -> tuple[ReplayReport, process.Ended | None]:
+    """What comes of a replay, and how the command ended. With `as_json` None, nothing of what it prints is seen."""
     child: process.Ended | None = None
     if strict and (reasons := _against(recording)):
         report = ReplayReport(verdict="ineligible", reasons=reasons)
@@ -99,11 +147,7 @@ def command(
     else:
         report = inspect(recording)
     report.strict = strict
-    if as_json:
-        render.emit_json(report.to_json())
-    else:
-        _say(recording, report, child)
-    return CODES[report.verdict]
+    return report, child
 
 
 def _against(recording: Recording) -> list[str]:
@@ -116,18 +160,30 @@ def _against(recording: Recording) -> list[str]:
 
 
 def _redrive(
-    recording: Recording, command: tuple[str, ...], tools: str, masks: tuple[Mask, ...] | None, as_json: bool
+    recording: Recording, command: tuple[str, ...], tools: str, masks: tuple[Mask, ...] | None, as_json: bool | None
 ) -> tuple[ReplayReport, process.Ended | None]:
     try:
         session = _session(recording, tools, masks)
     except Ineligible as error:
         return ReplayReport(verdict="ineligible", reasons=error.facts["reasons"]), None
     ended: process.Ended | None = None
-    try:
-        ended = _driven(session, command, as_json)
-    finally:
-        report = session.close(None if ended is None else ended.code)
+    with TemporaryFile() if as_json is None else nullcontext() as complaints:
+        try:
+            ended = _driven(session, command, as_json, complaints)
+        finally:
+            report = session.close(None if ended is None else ended.code)
+        if complaints is not None and ended.code:
+            report.notes.append(f"the command ended with {ended.code}{_last(complaints, session.boundary.vault)}")
     return report, ended
+
+
+def _last(complaints: IO[bytes], vault: Vault) -> str:
+    """The last line of what a command said on stderr, without secrets."""
+    size = complaints.seek(0, os.SEEK_END)
+    complaints.seek(max(0, size - LAST_BYTES))
+    lines = complaints.read().decode("utf-8", "replace").split("\n")
+    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f": {vault.masked(said)}" if said else ""
 
 
 def _calibrate(
@@ -159,9 +215,12 @@ def _session(
         return ReplaySession(recording, os.environ, tools=tools, watch=bar.update, masks=masks, calibrates=calibrates)
 
 
-def _driven(session: ReplaySession, command: tuple[str, ...], as_json: bool) -> process.Ended:
-    stdout = (sys.stderr or subprocess.DEVNULL) if as_json else None
-    return process.run(command, session.environment(alone=True), stdout)
+def _driven(
+    session: ReplaySession, command: tuple[str, ...], as_json: bool | None, complaints: IO[bytes] | None = None
+) -> process.Ended:
+    """Run the command; with `complaints` it is not seen, and its stderr goes there."""
+    stdout = subprocess.DEVNULL if complaints is not None else (sys.stderr or subprocess.DEVNULL) if as_json else None
+    return process.run(command, session.environment(alone=True), stdout, stderr=complaints)
 
 
 def _say(recording: Recording, report: ReplayReport, child: process.Ended | None) -> None:
@@ -225,8 +284,8 @@ def _say_divergence(recording: Recording, report: ReplayReport) -> None:
     found = report.divergence
     assert found is not None
     kind = "" if found.kind == "changed" else f" ({found.kind})"
-    at = [step.index for step in steps(recording) if found.seq is not None and step.seq <= found.seq]
-    where = f"step {at[-1]}, " if at else ""
+    at = step_of(recording, found.seq)
+    where = f"step {at}, " if at is not None else ""
     seq = f", seq {found.seq}, {found.call}" if found.seq is not None else ""
     render.verdict("failed", f"diverged{kind} at {where}{found.name}{seq}")
     if found.kind == "changed":

@@ -41,6 +41,7 @@ def run(
     stdout: IO[Any] | int | None = None,
     tick: Callable[[], str | None] = lambda: None,
     cwd: Path | None = None,
+    stderr: IO[Any] | int | None = None,
 ) -> Ended:
     """Run a command to its end, in `cwd` where it is given. `tick` is called a few times a second; a reason that it
     returns ends the command.
@@ -50,7 +51,7 @@ def run(
     stopped: str | None = None
     with _Signals() as signals:
         try:
-            child = subprocess.Popen(command, env=dict(environment), stdout=stdout, cwd=cwd)
+            child = subprocess.Popen(command, env=dict(environment), stdout=stdout, stderr=stderr, cwd=cwd)
         except OSError as error:
             raise CommandNotFound(f"cannot start '{command[0]}': {error.strerror}", command=command[0]) from error
         signals.goes_to(child)
