@@ -46,7 +46,7 @@ _HOMES = {
     "repair": "worldline.study.repairing",
     "rng": "worldline.seams.api",
     "step": "worldline.seams.api",
-    "tool": "worldline.seams.api",
+    "tool": "worldline.seams.tool",
     "uuid": "worldline.seams.api",
     "wrap": "worldline.seams.bridges.clients",
 }
@@ -91,8 +91,9 @@ if TYPE_CHECKING:
     from worldline.errors import WorldlineError
     from worldline.run import Run, open  # noqa: A004 - the public verb, `worldline.open`
     from worldline.seams.active import ActiveRun, current
-    from worldline.seams.api import ask, lane, now, observe, outcome, permission, record, rng, step, tool, uuid
+    from worldline.seams.api import ask, lane, now, observe, outcome, permission, record, rng, step, uuid
     from worldline.seams.bridges.clients import wrap
+    from worldline.seams.tool import tool
     from worldline.study.attributing import attribute
     from worldline.study.comparing import ab
     from worldline.study.repairing import repair

@@ -25,10 +25,11 @@ from worldline.engine import replay as replays
 from worldline.engine.cassette import Cassette
 from worldline.engine.eligibility import require_attested
 from worldline.engine.export import EXPORTS
+from worldline.engine.fork_point import ForkPoint, fork_point
 from worldline.engine.gate import PolicyEngine
 from worldline.engine.lineage import opened
 from worldline.engine.masking import crossing_masks, masks_given, masks_here
-from worldline.engine.plan import ForkPoint, fork_point, plan_of
+from worldline.engine.plan import plan_of
 from worldline.engine.replay import ReplayReport
 from worldline.engine.steps import Step, each_step, steps
 from worldline.errors import Ineligible, UsageError, VerifierIsWriter

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 import worldline as wl
-from worldline.engine.plan import resume_point
+from worldline.engine.fork_point import resume_point
 from worldline.engine.tally import Tally
 from worldline.engine.unread import Unread, unread
 

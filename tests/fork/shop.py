@@ -11,7 +11,8 @@ from typing import Any
 from tests.cli.terminal import Ended, environment, worldline
 from tests.fork.outside import Outside
 from worldline.cli.resume_verb import settled
-from worldline.engine.plan import fork_point, plan_of, resume_point
+from worldline.engine.fork_point import fork_point, resume_point
+from worldline.engine.plan import plan_of
 from worldline.engine.replay import ReplayReport
 from worldline.policy.rules import Rules, read_rules
 from worldline.run import ForkReport, fork_report

@@ -11,7 +11,8 @@ import pytest
 
 from tests.fork.shop import Desk, counts, only
 from worldline.engine.cassette import rebuild
-from worldline.engine.plan import fork_point, plan_of
+from worldline.engine.fork_point import fork_point
+from worldline.engine.plan import plan_of
 from worldline.errors import UnknownStep, UsageError
 from worldline.run import Run
 from worldline.store.recording import Recording

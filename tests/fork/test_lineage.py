@@ -19,8 +19,9 @@ from tests.fork.deep import Looker, chain
 from tests.fork.inside import Walker, opened, recorded
 from tests.fork.shop import digest
 from worldline.engine import clock, eligibility, verified
+from worldline.engine.fork_point import fork_point
 from worldline.engine.lineage import LineageRecording, ancestors
-from worldline.engine.plan import fork_point, plan_of
+from worldline.engine.plan import plan_of
 from worldline.engine.spec import RecordingSpec
 from worldline.engine.tree import NESTED, tree_of
 from worldline.engine.verified import VERIFIED

@@ -50,7 +50,7 @@ def test_fifty_branches_draw_fifty_times_and_each_replays() -> None:
 
 def test_a_resumed_run_goes_on_with_its_own_generator() -> None:
     """There is no twin of a run that broke off: its generator is where it was."""
-    from worldline.engine.plan import resume_point
+    from worldline.engine.fork_point import resume_point
     from worldline.policy.rules import Rules
     from worldline.run import drive
     from worldline.seams.branch import BranchSession

@@ -31,7 +31,8 @@ from tests.soak import Soak
 from worldline.engine.account import account
 from worldline.engine.boundary import RecordBoundary, call
 from worldline.engine.fork import ForkBoundary
-from worldline.engine.plan import Plan, fork_point
+from worldline.engine.fork_point import fork_point
+from worldline.engine.plan import Plan
 from worldline.engine.recorder import Recorder
 from worldline.engine.redact.derive import derive
 from worldline.engine.redact.rules import Rules

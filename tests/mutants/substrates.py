@@ -19,7 +19,7 @@ MUTANTS = (
         "a-moment-ago-is-long-ago",
         promise=4,
         breaks="A file that was written while it was read is believed as long as its times are the same.",
-        file=SCAN,
+        file="engine/substrates/seen.py",
         old="return latest + (SETTLED_COARSE_NS if coarse else SETTLED_NS) < taken",
         new="return latest <= taken",
         tests=(FILES + "test_what_was_written_a_moment_ago_is_read_again",),

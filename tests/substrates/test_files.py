@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from worldline.engine import clock
-from worldline.engine.substrates import materialise, scan
+from worldline.engine.substrates import materialise, scan, seen
 from worldline.engine.substrates.files import Files, FilesEnv
 from worldline.engine.substrates.holders import holders
 from worldline.engine.substrates.materialise import Materialiser
@@ -52,12 +52,12 @@ def test_a_change_behind_the_reader_is_seen_and_read_again(place: Place, monkeyp
     read = scan.Scanner._read
     behind = iter(["changed behind the reader\n"])
 
-    def reading(self: scan.Scanner, *args: object) -> scan.Seen:
-        seen = read(self, *args)  # type: ignore[arg-type]
+    def reading(self: scan.Scanner, *args: object) -> seen.Seen:
+        found = read(self, *args)  # type: ignore[arg-type]
         if text := next(behind, None):
             (place.workspace / "main.py").write_text(text)
             (place.workspace / "lib" / "late.py").write_text(text)
-        return seen
+        return found
 
     monkeypatch.setattr(scan.Scanner, "_read", reading)
     ref = place.env.snapshot(1)
@@ -69,11 +69,11 @@ def test_a_file_that_never_holds_still_is_named(place: Place, monkeypatch: pytes
     read = scan.Scanner._read
     count = iter(range(10_000))
 
-    def reading(self: scan.Scanner, batch: object, at: int, name: str, *args: object) -> scan.Seen:
-        seen = read(self, batch, at, name, *args)  # type: ignore[arg-type]
+    def reading(self: scan.Scanner, batch: object, at: int, name: str, *args: object) -> seen.Seen:
+        found = read(self, batch, at, name, *args)  # type: ignore[arg-type]
         if name == "main.py":
             (place.workspace / name).write_text(f"{next(count)}\n" * 3)
-        return seen
+        return found
 
     monkeypatch.setattr(scan.Scanner, "_read", reading)
     ref = place.env.snapshot(1)
@@ -118,11 +118,11 @@ def test_what_was_written_a_moment_ago_is_read_again() -> None:
         at = now - age if not coarse else (now - age) // 1_000_000_000 * 1_000_000_000
         return SimpleNamespace(st_mtime_ns=at - 5, st_ctime_ns=at)  # type: ignore[return-value]
 
-    assert not scan.settled(state(0), now)
-    assert not scan.settled(state(scan.SETTLED_NS - 1), now)
-    assert scan.settled(state(scan.SETTLED_NS + 1), now)
-    assert not scan.settled(state(1_000_000_000, coarse=True), now)
-    assert scan.settled(state(4_000_000_000, coarse=True), now)
+    assert not seen.settled(state(0), now)
+    assert not seen.settled(state(seen.SETTLED_NS - 1), now)
+    assert seen.settled(state(seen.SETTLED_NS + 1), now)
+    assert not seen.settled(state(1_000_000_000, coarse=True), now)
+    assert seen.settled(state(4_000_000_000, coarse=True), now)
 
 
 def test_a_change_that_keeps_size_and_mtime_is_seen(place: Place) -> None:

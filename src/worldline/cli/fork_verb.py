@@ -24,8 +24,9 @@ from worldline.cli.options import (
     run_argument,
     store_option,
 )
+from worldline.engine.fork_point import fork_point
 from worldline.engine.masking import masks_here
-from worldline.engine.plan import Plan, fork_point, plan_of, read_plan, read_prompt
+from worldline.engine.plan import Plan, plan_of, read_plan, read_prompt
 from worldline.engine.restored import restoring
 from worldline.errors import UsageError
 from worldline.model.ids import short

@@ -18,7 +18,7 @@ from worldline.store import layout
 from worldline.store.recording import Recording
 
 if TYPE_CHECKING:
-    from worldline.engine.plan import ForkPoint
+    from worldline.engine.fork_point import ForkPoint
     from worldline.engine.recorder import Recorder
 
 

@@ -24,12 +24,13 @@ from worldline.engine.content import Content
 from worldline.engine.crossing import Call, Live, Served
 from worldline.engine.exchanges import Exchange, unsettled
 from worldline.engine.family import Relatives
+from worldline.engine.fork_point import ForkPoint
 from worldline.engine.gate import Fired, Gate, PolicyEngine
 from worldline.engine.lineage import LineageRecording
 from worldline.engine.live_tools import Counts, LiveTools
 from worldline.engine.matcher import Divergence, Matcher
 from worldline.engine.messages import Message, messages
-from worldline.engine.plan import ROTATE, ForkPoint
+from worldline.engine.plan import ROTATE
 from worldline.engine.recorder import Recorder
 from worldline.engine.restored import BranchWorkspace
 from worldline.engine.steering import Steered, Steering

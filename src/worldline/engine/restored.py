@@ -29,7 +29,7 @@ from worldline.model.tree import File
 from worldline.store import layout
 
 if TYPE_CHECKING:
-    from worldline.engine.plan import ForkPoint
+    from worldline.engine.fork_point import ForkPoint
 
 DERIVED = ("__pycache__", "*.pyc")  # what programs make anew with times in it: not compared
 

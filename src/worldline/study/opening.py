@@ -21,8 +21,9 @@ from worldline.engine.executors.executor import Executor, Work
 from worldline.engine.executors.inline import Inline
 from worldline.engine.executors.processes import Processes
 from worldline.engine.executors.tasks import Tasks
+from worldline.engine.fork_point import fork_point
 from worldline.engine.masking import masks_here
-from worldline.engine.plan import fork_point, plan_of
+from worldline.engine.plan import plan_of
 from worldline.errors import Ineligible, UsageError
 from worldline.policy.rules import FILE, rules_here
 from worldline.run import Run

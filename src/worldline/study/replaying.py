@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from worldline.engine.plan import fork_point, plan_of
+from worldline.engine.fork_point import fork_point
+from worldline.engine.plan import plan_of
 from worldline.engine.restored import restoring
 from worldline.engine.substrates.choose import substrate_of
 from worldline.engine.substrates.materialise import remove

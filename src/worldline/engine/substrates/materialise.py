@@ -17,7 +17,8 @@ from pathlib import Path
 
 from worldline.engine import clock
 from worldline.engine.substrates import reflink
-from worldline.engine.substrates.scan import Seen, SeenFolder, key_of, own_folders, settled
+from worldline.engine.substrates.scan import own_folders
+from worldline.engine.substrates.seen import Seen, SeenFolder, key_of, settled
 from worldline.errors import Corrupt, Unsupported, UsageError
 from worldline.model import tree
 from worldline.model.tree import Change, Entry, File, Folder, Symlink, Tree

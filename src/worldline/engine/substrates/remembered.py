@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from worldline.engine.substrates.scan import SeenFolder
+from worldline.engine.substrates.seen import SeenFolder
 from worldline.model.values import is_text
 from worldline.store import layout
 from worldline.store.snapshots import SnapshotStore

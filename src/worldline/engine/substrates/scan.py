@@ -22,6 +22,7 @@ import msgspec
 
 from worldline.engine import clock
 from worldline.engine.substrates.apart import Apart, Note
+from worldline.engine.substrates.seen import Key, Seen, SeenFolder, key_of, same_entries, settled
 from worldline.engine.substrates.substrate import Policy
 from worldline.errors import ResourceExhausted, SecretFound, Unsupported
 from worldline.model import tree
@@ -30,30 +31,11 @@ from worldline.model.values import readable
 from worldline.store import layout
 from worldline.store.snapshots import Batch, SnapshotStore
 
-Key = tuple[int, int, int, int, int]  # size, mtime and ctime in ns, inode, mode
 DEEPEST = 400  # folders in one another: each is held open while it is read
-SETTLED_NS = 20_000_000  # longer than two ticks of any kernel's clock
-SETTLED_COARSE_NS = 2_100_000_000  # for file systems that keep whole seconds, or two
 _KEPT_ATTRIBUTES = ("user.", "security.capability", "system.posix_acl_")
 _CHANGING = "it changed each time it was read"
 _ABSENT = (errno.ENOENT, errno.ESTALE)
 _REFUSED = (errno.EACCES, errno.EPERM)
-
-
-class Seen(msgspec.Struct, frozen=True, gc=False):
-    """A file or link as it was read: believed again where its key is the same and it was settled."""
-
-    key: Key
-    settled: bool
-    entry: File | Symlink
-
-
-class SeenFolder(msgspec.Struct):
-    """A folder as it was read, with all below it."""
-
-    entry: Folder
-    files: dict[str, Seen] = {}
-    folders: dict[str, SeenFolder] = {}
 
 
 class Scanned(msgspec.Struct, frozen=True):
@@ -208,7 +190,7 @@ class Scanner:
     ) -> Folder:
         """The folder itself; its document is made again only where something in it is another."""
         digest, node = "", None
-        if before is not None and _same_entries(found, before):
+        if before is not None and same_entries(found, before):
             digest, node = before.entry.digest, before.entry.node
         if node is None:
             entries: list[Entry] = [each.entry for each in found.files.values()]
@@ -376,18 +358,6 @@ class Scanner:
 _NOTHING = Folder(name="", digest="")
 
 
-def key_of(state: os.stat_result) -> Key:
-    """By what a file is known again."""
-    return state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino, state.st_mode
-
-
-def settled(state: os.stat_result, taken: int) -> bool:
-    """Whether a file had been left alone when it was read at `taken` (Unix ns), so that a later change shows."""
-    latest = max(state.st_mtime_ns, state.st_ctime_ns)
-    coarse = latest % 1_000_000_000 == 0
-    return latest + (SETTLED_COARSE_NS if coarse else SETTLED_NS) < taken
-
-
 def told(path: str) -> str:
     """A path as notes say it: bytes that are no UTF-8 are escaped."""
     return readable(path.rstrip("/")) or "."
@@ -406,16 +376,6 @@ def _identities(folders: list[Path]) -> set[tuple[int, int]]:
 
 def _itself(folder: Folder) -> tuple[object, ...]:
     return folder.mode, folder.owner, folder.xattrs
-
-
-def _same_entries(found: SeenFolder, before: SeenFolder) -> bool:
-    """Whether a folder's document would be the same."""
-    if found.files.keys() != before.files.keys() or found.folders.keys() != before.folders.keys():
-        return False
-    files, folders = before.files, before.folders
-    return all(seen is files[name] or seen.entry == files[name].entry for name, seen in found.files.items()) and all(
-        seen.entry == folders[name].entry for name, seen in found.folders.items()
-    )
 
 
 def _kind(mode: int) -> str:

@@ -11,8 +11,8 @@ from worldline.engine.boundary import Call, inside
 from worldline.engine.content import Content
 from worldline.errors import UsageError, ValueRefused
 from worldline.model.effects import Capability, Effect
-from worldline.seams.api import crossing_of
 from worldline.seams.lanes import lane
+from worldline.seams.tool import crossing_of
 
 
 class ToolEffect(msgspec.Struct, frozen=True, kw_only=True):
