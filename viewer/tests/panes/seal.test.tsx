@@ -54,3 +54,22 @@ describe("rows that were not checked", () => {
     expect(press()).toBeNull();
   });
 });
+
+describe("what a seal does not say", () => {
+  it("names the masks of a run, and that one which failed open may have gone on", async () => {
+    await openRun([{ file: new File([readFileSync(BUNDLE)], "complete.skn") }]);
+    const open = run.value!;
+    const said = (data: object, manifest: object): string => {
+      const { recording } = open;
+      const header = { ...recording.header, data: { ...recording.header.data, ...data } };
+      const changed = { ...recording, kind: recording.kind, header, manifest: { ...recording.manifest, ...manifest } };
+      return drawn(<IntegrityTab open={{ ...open, recording: changed as unknown as typeof recording }} />).textContent;
+    };
+    const late = { sealed_by: "worldline 1 reconcile" };
+    expect(said({}, {})).not.toMatch(/masks leave out|fail-open/);
+    expect(said({ masks: ["$.now", "$.id"] }, {})).toContain("masks leave out: $.now, $.id");
+    expect(said({ fail_open: true }, {})).not.toContain("fail-open");
+    expect(said({}, late)).not.toContain("fail-open");
+    expect(said({ fail_open: true }, late)).toContain("the agent may have acted, on no record");
+  });
+});

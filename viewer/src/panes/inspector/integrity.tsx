@@ -1,7 +1,7 @@
 /** What was checked of the record, what was found, and what none of it promises. */
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
-import type { Integrity } from "../../core/types";
+import type { Integrity, Recording } from "../../core/types";
 import { version, type Open } from "../../state/app";
 import { copy } from "../../state/link";
 import { seekRow } from "../../state/moves";
@@ -64,6 +64,8 @@ const asking = signal("");
 export function IntegrityTab({ open }: { open: Open }): JSX.Element {
   void version.value;
   const { integrity } = open;
+  const declared: unknown = open.recording.header.data.masks;
+  const masks = Array.isArray(declared) ? declared.filter((mask) => typeof mask === "string") : [];
   const words = WORDS[integrity.verdict];
   return (
     <div class="scroll cards" tabIndex={0} role="group" aria-label="Integrity">
@@ -157,10 +159,32 @@ export function IntegrityTab({ open }: { open: Open }): JSX.Element {
           <li>It covers what was recorded. What never crossed a recorded boundary is not in it.</li>
           <li>Notes, the audit trail and the pictures made for this page stand outside the seal.</li>
           <li>Masking on this screen hides nothing in the file.</li>
+          {mayHaveGoneOn(open.recording) ? (
+            <li class="is-warn">
+              It was recorded with fail-open and broke off: behind its end the agent may have acted, on no record.
+            </li>
+          ) : null}
+          {masks.length === 0 ? null : (
+            <li>
+              A replay of it does not compare what its masks leave out:{" "}
+              {masks.map((mask, n) => (
+                <code key={n} class="wrap">
+                  {n > 0 ? ", " : ""}
+                  {mask}
+                </code>
+              ))}
+            </li>
+          )}
         </ul>
       </article>
     </div>
   );
+}
+
+/** As `engine/eligibility.py` says it: it fails open, and its recorder did not seal it. */
+function mayHaveGoneOn({ kind, header, manifest }: Recording): boolean {
+  if (header.data.fail_open !== true || kind === "live") return false;
+  return manifest === null || String(manifest.sealed_by).endsWith(" reconcile");
 }
 
 /** The full judgement is the command's: it reads every byte. */
