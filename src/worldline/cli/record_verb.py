@@ -16,7 +16,7 @@ from worldline.cli.hints import from_here, next_commands, nothing_crossed
 from worldline.cli.options import command_argument, json_option, store_option
 from worldline.engine.spec import Spec, declarable, read_spec, workspace_spec
 from worldline.engine.steps import steps
-from worldline.errors import RecordError, UsageError, WorldlineError
+from worldline.errors import LogBroken, RecordError, SubstrateError, UsageError, WorldlineError
 from worldline.model.ids import short
 from worldline.model.values import readable
 from worldline.seams import process
@@ -146,12 +146,21 @@ def command(
     )
     try:
         session = RecordingSession(wanted, os.environ, port)
-    except RecordError as error:
-        if not fail_open:
+    except (RecordError, SubstrateError) as error:
+        # A secret that is met, a bound or a port that is taken are no failure to write: they end what they should end.
+        if not fail_open or (isinstance(error, RecordError) and type(error) not in (RecordError, LogBroken)):
             raise
-        render.verdict("warn", f"{error}; the command runs, and is on no record", err=True)
-        return process.run(command, os.environ).code
+        return _unrecorded(command, error, as_json)
     return _run(session, command, as_json)
+
+
+def _unrecorded(command: tuple[str, ...], error: WorldlineError, as_json: bool) -> int:
+    """Run a command of which nothing can be recorded."""
+    render.verdict("warn", f"{error}; the command runs, and is on no record", err=True)
+    ended = process.run(command, os.environ, (sys.stderr or subprocess.DEVNULL) if as_json else None)
+    if as_json:
+        render.emit_json({"path": None, **ended.outcome(), "lost": {"why": str(error), "calls": None}})
+    return ended.code
 
 
 def _task(task: str | None, before: Recording | None) -> str | None:
@@ -236,8 +245,9 @@ def _seal(
 def _say(session: RecordingSession, path: Path, as_json: bool) -> None:
     recorder = session.recorder
     summary = {**recorder.summary(), **recorder.outcome}
+    recording = _opened(session)
     if as_json:
-        disposition = Recording(recorder.attempt).disposition
+        disposition = recording.disposition if recording is not None else None
         render.emit_json(
             {
                 **summary,
@@ -248,8 +258,8 @@ def _say(session: RecordingSession, path: Path, as_json: bool) -> None:
             }
         )
         return
-    recording = Recording(recorder.attempt)
-    render.step_lines(steps(recording), err=True)
+    if recording is not None:
+        render.step_lines(steps(recording), err=True)
     outcome = str(summary.get("outcome"))
     code = render.exit_text(summary)
     tokens = sum(summary["tokens"].values())
@@ -265,13 +275,26 @@ def _say(session: RecordingSession, path: Path, as_json: bool) -> None:
             render.verdict("warn", kept.degraded, err=True)
         if kept.left_out:
             render.verdict("warn", _left_out(kept.left_out), err=True)
-    if session.lost is not None:
-        calls = f"{render.counted(session.lost.calls, 'call')} of it on no record" if session.lost.calls else ""
-        render.verdict("warn", f"the recording broke off and the command went on   {calls}".rstrip(), err=True)
-        render.line(f"  {session.lost.why}", err=True)
+    if (lost := session.lost) is not None:
+        broke = f"broke off and the command went on   {render.counted(lost.calls, 'call')} of it on no record"
+        render.verdict("warn", f"the recording {broke if lost.calls else 'could not be finished'}", err=True)
+        render.line(f"  {lost.why}", err=True)
     elif nothing_crossed(coverage):
         render.verdict("warn", NOTHING_RECORDED, err=True)
-    render.line("  " + next_commands(recording, "show {name}", "view {name}"), err=True)
+    if recording is not None:
+        render.line("  " + next_commands(recording, "show {name}", "view {name}"), err=True)
+
+
+def _opened(session: RecordingSession) -> Recording | None:
+    """What was recorded; None where a recording that failed open left nothing that can be read."""
+    try:
+        recording = Recording(session.recorder.attempt)
+        _ = recording.header
+    except (WorldlineError, OSError):
+        if session.lost is None:
+            raise
+        return None
+    return recording
 
 
 def _left_out(paths: Mapping[str, str]) -> str:

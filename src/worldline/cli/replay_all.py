@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,20 +19,35 @@ from worldline.engine.replay import ReplayReport
 from worldline.engine.steps import steps
 from worldline.errors import RecordingNotFound, UsageError, WorldlineError
 from worldline.model.ids import short
+from worldline.seams import process
 from worldline.store.bundle.packed import open_recording
 from worldline.store.catalog import entries
 from worldline.store.listed import Entry
 from worldline.store.reconcile import refuse_doubt
 from worldline.store.recording import Recording
 
-MARKS = {"equivalent": "ok", "prefix-equivalent": "ok", "diverged": "failed", "ineligible": "warn"}
+MARKS = {
+    "equivalent": "ok",
+    "prefix-equivalent": "ok",
+    "diverged": "failed",
+    "ineligible": "failed",
+    "running": "live",
+    "contained": "none",
+}
 GOOD = ("equivalent", "prefix-equivalent")
 SKIPPED = ("running", "contained")
+_MARKER = re.compile(r"\[secret:([A-Za-z0-9_.-]{1,64})\]")
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, 2.2: Char
 
 
+Replay = Callable[[Recording], tuple[ReplayReport, process.Ended | None]]
+
+
 class Replayed(msgspec.Struct, kw_only=True):
-    """What came of one recording: its verdict, the step at which it diverged, and why in one line. Times in seconds."""
+    """What came of one recording: its verdict, the step at which it diverged, and why in one line. Times in seconds.
+
+    A run that is being recorded, or is contained, is not replayed: that is its verdict then.
+    """
 
     run: str
     path: str
@@ -50,37 +66,59 @@ class Replayed(msgspec.Struct, kw_only=True):
         return [line for line in (self.why, *(self.report or {}).get("notes", ())) if line]
 
 
-def replay_all(
-    folder: Path, replay: Callable[[Recording], ReplayReport], junit: Path | None, as_json: bool, level: str
-) -> dict[str, int]:
-    """Replay every run and bundle of a folder, say what came of each, and return how often each verdict came.
+class Came(msgspec.Struct):
+    """What came of all: how often each verdict came, and which signal ended it before the others were replayed."""
+
+    done: list[Replayed] = []
+    counts: Counter[str] = msgspec.field(default_factory=Counter)
+    interrupted_by: str | None = None
+
+
+def replay_all(folder: Path, replay: Replay, junit: Path | None, as_json: bool, level: str) -> Came:
+    """Replay every run and bundle of a folder, and say what came of each.
 
     Raises `RecordingNotFound` where there is none: a check of nothing must not look like one that passed.
     """
-    found = [entry for entry in entries(store_of(folder)) if entry.disposition not in SKIPPED]
+    if junit is not None and not junit.parent.is_dir():
+        raise UsageError(f"cannot write {junit}: no folder {junit.parent}", path=str(junit))
+    found = _entries(folder)
     if not found:
         raise RecordingNotFound(f"no recording to replay in {folder}", path=str(folder))
-    done: list[Replayed] = []
-    for each in _each(found, replay):
-        done.append(each)
+    came = Came()
+    for each in _each(found, replay, came):
+        came.done.append(each)
+        came.counts[each.verdict] += 1
         if not as_json:
             _say(each)
-    counts = Counter(each.verdict for each in done)
     if junit is not None:
-        _write(junit, done)
+        _write(junit, came)
     if as_json:
-        render.emit_json({"level": level, "counts": counts, "runs": done})
+        said = {"level": level, "counts": came.counts, "interrupted_by": came.interrupted_by, "runs": came.done}
+        render.emit_json(said)
     else:
-        _say_all(counts, len(done), junit)
-    return counts
+        _say_all(came, len(found), junit)
+    return came
 
 
 def own_command(recording: Recording) -> tuple[str, ...]:
-    """The command that a recording was made with. Raises `UsageError` for one that was made in process."""
+    """The command that a recording was made with, secrets in it as the environment has them.
+
+    Raises `UsageError` for one that was made in process, or with a secret that is not at hand.
+    """
     words = recording.header.data["agent"].get("command")
     if not isinstance(words, list) or not words:
         raise UsageError("it was not recorded with a command: give one behind --")
-    return tuple(map(str, words))
+    return tuple(_MARKER.sub(_value, str(word)) for word in words)
+
+
+def _value(found: re.Match[str]) -> str:
+    if (value := os.environ.get(found[1])) is None:
+        raise UsageError(f"the secret {found[1]} stood in the words of its command: set the variable of that name")
+    return value
+
+
+def _entries(folder: Path) -> list[Entry]:
+    return (folder.is_dir() and entries(folder)) or entries(store_of(folder))
 
 
 def step_of(recording: Recording, seq: int | None) -> int | None:
@@ -88,24 +126,28 @@ def step_of(recording: Recording, seq: int | None) -> int | None:
     return None if seq is None else max((step.index for step in steps(recording) if step.seq <= seq), default=None)
 
 
-def _each(found: list[Entry], replay: Callable[[Recording], ReplayReport]) -> Iterator[Replayed]:
+def _each(found: list[Entry], replay: Replay, came: Came) -> Iterator[Replayed]:
     for entry in found:
         began = clock.monotonic_ns()
-        report: ReplayReport | None
-        why: str | None
+        report: ReplayReport | None = None
+        step, why = None, None
         try:
-            recording = refuse_doubt(open_recording(entry.path))
-            report = replay(recording)
+            if entry.disposition not in SKIPPED:
+                recording = refuse_doubt(open_recording(entry.path))
+                report, ended = replay(recording)
+                step = step_of(recording, report.divergence.seq) if report.divergence is not None else None
+                why = report.first_divergence
+                came.interrupted_by = ended.interrupted_by if ended is not None else None
         except WorldlineError as error:  # the others are replayed all the same
-            report, step, why = None, None, str(error)
-        else:
-            step = step_of(recording, report.divergence.seq) if report.divergence is not None else None
-            why = report.first_divergence
+            why = str(error)
+        if came.interrupted_by is not None:  # it was ended by us: nothing is said of it, and no other begun
+            return
+        missing = "ineligible" if why is not None else entry.disposition
         yield Replayed(
             run=entry.run,
             path=str(from_here(Path(entry.path))),
             task=entry.task,
-            verdict=report.verdict if report is not None else "ineligible",
+            verdict=report.verdict if report is not None else missing,
             step=step,
             why=why,
             seconds=(clock.monotonic_ns() - began) / 1e9,
@@ -122,34 +164,40 @@ def _say(each: Replayed) -> None:
         render.line(f"  {line}", cut=True)
 
 
-def _say_all(counts: Counter[str], total: int, junit: Path | None) -> None:
+def _say_all(came: Came, total: int, junit: Path | None) -> None:
+    counts = came.counts
     good = sum(counts[verdict] for verdict in GOOD)
-    parts = [f"{count} {verdict}" for verdict in ("diverged", "ineligible") if (count := counts[verdict])]
+    parts = [f"{count} {verdict}" for verdict, count in sorted(counts.items()) if verdict != "equivalent"]
     said = f"{good} of {render.counted(total, 'recording')} equivalent"
-    render.verdict("ok" if good == total else "failed", "   ".join([said, *parts]))
+    if came.interrupted_by is not None:
+        parts.append(f"interrupted by {came.interrupted_by}: {total - len(came.done)} were not replayed")
+    bad = counts["diverged"] + counts["ineligible"]
+    render.verdict("failed" if bad else "ok" if good == total else "warn", "   ".join([said, *parts]))
     if counts["diverged"]:
         render.line("  worldline replay RUN -- CMD shows one of them whole")
     if junit is not None:
         render.line(f"  {junit}")
 
 
-def _write(path: Path, done: list[Replayed]) -> None:
+def _write(path: Path, came: Came) -> None:
     """JUnit's XML: a test case for each recording. Raises `UsageError` where it cannot be written."""
+    done, number = came.done, came.counts
     from xml.etree import ElementTree  # only the few who ask for it wait for it to load
 
-    number = Counter(each.verdict for each in done)
     suite = ElementTree.Element(
         "testsuite",
         name="worldline replay",
         tests=str(len(done)),
         failures=str(number["diverged"]),
         errors=str(number["ineligible"]),
-        skipped="0",
+        skipped=str(sum(number[state] for state in SKIPPED)),
         time=f"{sum(each.seconds for each in done):.3f}",
     )
     for each in done:
         name = _text(f"{each.task} ({short(each.run)})" if each.task else short(each.run))
         case = ElementTree.SubElement(suite, "testcase", classname="replay", name=name, time=f"{each.seconds:.3f}")
+        if each.verdict in SKIPPED:
+            ElementTree.SubElement(case, "skipped", message=each.verdict)
         if kind := {"diverged": "failure", "ineligible": "error"}.get(each.verdict):
             at = f" at step {each.step}" if each.step is not None else ""
             wrong = ElementTree.SubElement(case, kind, type=each.verdict, message=f"{each.verdict}{at}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -32,7 +33,7 @@ from worldline.store.recording import Recording
 from worldline.store.secrets.vault import Vault
 
 DIVERGED, INELIGIBLE = 1, 3
-LAST_BYTES = 4096  # of what a command said at its end
+LAST_BYTES, MOST_SAID = 64 << 10, 500  # of what a command said at its end: bytes, and characters that are shown
 CODES = {"equivalent": 0, "prefix-equivalent": 0, "diverged": DIVERGED, "ineligible": INELIGIBLE}
 
 
@@ -112,13 +113,14 @@ def command(
     masks = None if strict else (*masks_here(), *crossing_masks(mask))
     if every:
 
-        def each(one: Recording) -> ReplayReport:
-            words = words_of(one) if own_command else command
-            return _report(one, words, tools, masks, strict, None)[0]
+        def each(one: Recording) -> tuple[ReplayReport, process.Ended | None]:
+            return _report(one, words_of(one) if own_command else command, tools, masks, strict, None)
 
         level = "L1" if command or own_command else "L0"
-        counts = replay_all(Path(run), each, junit, as_json, level)
-        return DIVERGED if counts["diverged"] else INELIGIBLE if counts["ineligible"] else 0
+        came = replay_all(Path(run), each, junit, as_json, level)
+        if came.interrupted_by is not None:
+            return 128 + signal.Signals[came.interrupted_by]
+        return DIVERGED if came.counts["diverged"] else INELIGIBLE if came.counts["ineligible"] else 0
     recording = refuse_doubt(recording_of(run, store))
     if calibrate:
         return _calibrate(recording, command, tools, masks or (), as_json)
@@ -181,9 +183,10 @@ def _last(complaints: IO[bytes], vault: Vault) -> str:
     """The last line of what a command said on stderr, without secrets."""
     size = complaints.seek(0, os.SEEK_END)
     complaints.seek(max(0, size - LAST_BYTES))
-    lines = complaints.read().decode("utf-8", "replace").split("\n")
+    # As a whole, since a secret may have several lines; of one that was cut at the beginning nothing is believed.
+    lines = vault.masked(complaints.read().decode("utf-8", "replace")).split("\n")[int(size > LAST_BYTES) :]
     said = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return f": {vault.masked(said)}" if said else ""
+    return f": {said[:MOST_SAID]}" if said else ""
 
 
 def _calibrate(
@@ -219,8 +222,11 @@ def _driven(
     session: ReplaySession, command: tuple[str, ...], as_json: bool | None, complaints: IO[bytes] | None = None
 ) -> process.Ended:
     """Run the command; with `complaints` it is not seen, and its stderr goes there."""
-    stdout = subprocess.DEVNULL if complaints is not None else (sys.stderr or subprocess.DEVNULL) if as_json else None
-    return process.run(command, session.environment(alone=True), stdout, stderr=complaints)
+    if complaints is not None:  # one of many: what stands on our stdin is none of theirs
+        nothing = subprocess.DEVNULL
+        return process.run(command, session.environment(alone=True), nothing, stderr=complaints, stdin=nothing)
+    stdout = (sys.stderr or subprocess.DEVNULL) if as_json else None
+    return process.run(command, session.environment(alone=True), stdout)
 
 
 def _say(recording: Recording, report: ReplayReport, child: process.Ended | None) -> None:

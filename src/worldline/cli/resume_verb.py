@@ -78,8 +78,6 @@ def command(
     name = short(recording.run_id)
     goes_on = f", which goes on from {short(asked.run_id)}," if asked.run_id != recording.run_id else ""
     render.verdict("live", f"resuming {name}{goes_on} at {point.at}", err=True)
-    if point.unrecorded:
-        render.verdict("warn", "it went on where its record broke off: what it did there is unknown", err=True)
     for lost in branch.boundary.unknown:
         render.verdict("warn", f"{lost.name} ({lost.call}) had started: whether it happened is unknown", err=True)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from worldline.cli import render
 from worldline.cli.hints import next_commands, nothing_crossed
 from worldline.cli.options import json_option, recording_of, run_argument, store_option
 from worldline.engine.eligibility import may_have_gone_on
-from worldline.engine.lineage import Branch, branch_of
+from worldline.engine.lineage import Branch, LineageRecording, branch_of
 from worldline.engine.steps import Step, each_step, steps
 from worldline.errors import Damaged, ReadError, UsageError
 from worldline.model.ids import short
@@ -58,7 +59,7 @@ def command(run: str, number: int | None, as_json: bool, store: Path | None) -> 
     return 0
 
 
-GONE_ON = "it was recorded with --fail-open: behind its end the agent may have acted, on no record"
+GONE_ON = "it failed open and broke off: behind the end of its record the agent may have acted, on no record"
 
 
 def _step(recording: Recording, number: int, most: int | None) -> Step:
@@ -78,6 +79,15 @@ def _branch(recording: Recording) -> Branch | None:
         return branch_of(recording)
     except ReadError:  # what is wrong with it is said below
         return None
+
+
+def _may_have_gone_on(recording: Recording) -> bool:
+    """Whether its agent may have acted on no record, or that of a run which it goes on from."""
+    with suppress(ReadError):  # what is wrong with its lineage is said elsewhere
+        if _header(recording).get("parent") is not None:
+            return any(may_have_gone_on(segment.recording) for segment in LineageRecording(recording).segments)
+        return may_have_gone_on(recording)
+    return False
 
 
 def _left(recording: Recording, branch: Branch) -> str:
@@ -130,7 +140,7 @@ def _facts(recording: Recording) -> dict[str, Any]:
         "parent": header.get("parent"),
         "masks": header.get("masks", []),
         "fail_open": header.get("fail_open", False),
-        "may_have_gone_on": recording.disposition != "running" and may_have_gone_on(recording),
+        "may_have_gone_on": recording.disposition != "running" and _may_have_gone_on(recording),
     }
 
 

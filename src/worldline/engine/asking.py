@@ -70,7 +70,7 @@ class Asking(Protocol):
     asks: Asker
 
 
-class _Open:
+class Open:
     """A request that waits, once its row is written. The answer is set once, behind a row of its own."""
 
     def __init__(self, request: Request) -> None:
@@ -87,12 +87,12 @@ class Asks:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._lock = threading.Lock()
-        self._open: dict[int, _Open] = {}
+        self._open: dict[int, Open] = {}
         self._over: dict[int, str] = {}
 
     def ask(self, request: Request) -> Decision:
         """Record the request and wait for its answer; the default where none comes in time."""
-        waiting = self._begin(_Open(request))
+        waiting = self._begin(Open(request))
         try:
             return waiting.answer.result(request.timeout)
         except TimeoutError:
@@ -105,7 +105,7 @@ class Asks:
 
     async def ask_async(self, request: Request) -> Decision:
         """The same for a loop: its other tasks go on."""
-        waiting = _Open(request)
+        waiting = Open(request)
         answer = asyncio.shield(asyncio.wrap_future(waiting.answer))
         try:
             await in_thread(self._begin, waiting)
@@ -143,7 +143,7 @@ class Asks:
                         waiting, waiting.request.default, NOBODY, None, "the run ended before anybody answered"
                     )
 
-    def _begin(self, waiting: _Open) -> _Open:
+    def _begin(self, waiting: Open) -> Open:
         request = waiting.request
         asked = {**request.facts, "id": request.id, "timeout": request.timeout, "default": request.default}
         told = Content.of({name: value for name, value in asked.items() if value is not None})
@@ -165,12 +165,13 @@ class Asks:
         _log.warning("the agent asks for permission and waits; `worldline view %s --live` answers it", run)
         return waiting
 
-    def _decide(self, waiting: _Open, decision: str, by: str, via: str | None, reason: str | None) -> Decision:
+    def _decide(self, waiting: Open, decision: str, by: str, via: str | None, reason: str | None) -> Decision:
         """Write the answer's row, durable, then let the agent go on. The lock is held."""
         request = waiting.request
         waited = max(0, clock.monotonic_ns() - waiting.began)
         facts = {"id": request.id, "asked": waiting.seq, "by": by, "via": via, "reason": reason, "waited_ns": waited}
         told = Content.of({name: value for name, value in facts.items() if value is not None})
+        made = Decision(decision, by, reason, waited / 1e9)
         try:
             self._recorder.append(
                 "permission",
@@ -180,23 +181,26 @@ class Asks:
                 request.lane,
                 durable=True,
             )
-        except RecordError as error:  # the recording is over: whoever waits is told, too
-            self._end(waiting, str(error))
-            waiting.answer.set_exception(error)
-            raise
-        made = Decision(decision, by, reason, waited / 1e9)
+        except RecordError as error:
+            self._unrecorded(waiting, made, error)
         if decision != ESCALATED:
             self._end(waiting, f"{decision} by {by}")
             waiting.answer.set_result(made)
         return made
 
-    def _end(self, waiting: _Open, how: str) -> None:
+    def _unrecorded(self, waiting: Open, made: Decision, error: RecordError) -> None:
+        """What was decided cannot be written. Raises why: the recording is over, and whoever waits is told, too."""
+        self._end(waiting, str(error))
+        waiting.answer.set_exception(error)
+        raise error
+
+    def _end(self, waiting: Open, how: str) -> None:
         del self._open[waiting.seq]
         if len(self._over) == _REMEMBERED:
             del self._over[next(iter(self._over))]
         self._over[waiting.seq] = how
 
-    def _too_late(self, waiting: _Open) -> Decision:
+    def _too_late(self, waiting: Open) -> Decision:
         """The default, unless an answer came in the last moment."""
         request = waiting.request
         with self._lock:
@@ -205,7 +209,7 @@ class Asks:
                 return self._decide(waiting, request.default, NOBODY, None, why)
         return waiting.answer.result()
 
-    def _withdraw(self, waiting: _Open) -> None:
+    def _withdraw(self, waiting: Open) -> None:
         """Nobody waits any more; where the row is only being written, from then on."""
         waiting.given_up = True
         with self._lock:

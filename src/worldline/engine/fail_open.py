@@ -13,14 +13,15 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from worldline.engine.asking import NOBODY, Asks, Decision, Request
+from worldline.engine.asking import NOBODY, Asks, Decision, Open, Request
 from worldline.engine.boundary import RecordBoundary
 from worldline.engine.content import Content
 from worldline.engine.crossing import Call, Live
 from worldline.engine.recorder import Recorder
-from worldline.errors import LogBroken
+from worldline.errors import AttemptClosed, LogBroken, RecordError
 
 _log = logging.getLogger("worldline")
+GONE = (LogBroken, AttemptClosed)  # nothing more can be written: the disk failed, or the run has been sealed
 _NOT_ASKED = "the request can no longer be recorded"
 
 
@@ -31,11 +32,11 @@ class Losses:
     """
 
     def __init__(self) -> None:
-        self.why: LogBroken | None = None
+        self.why: Exception | None = None
         self.calls = 0
         self._lock = threading.Lock()
 
-    def met(self, error: LogBroken, calls: int = 0) -> None:
+    def met(self, error: Exception, calls: int = 0) -> None:
         """Something was not recorded; the first time it is said."""
         with self._lock:
             first, self.why = self.why is None, self.why or error
@@ -56,7 +57,7 @@ class FailOpenBoundary(RecordBoundary):
         """The call, live; on record where that can be."""
         try:
             live = super().begin(call)
-        except LogBroken as error:
+        except GONE as error:
             self.losses.met(error, calls=1)
             return _Passing(self.recorder.next_call(), None, self.losses)
         return _Passing(live.call, live, self.losses)
@@ -65,7 +66,7 @@ class FailOpenBoundary(RecordBoundary):
         """A row that is no crossing, where it can be written."""
         try:
             super().note(kind, src, lane, keys, data)
-        except LogBroken as error:
+        except GONE as error:
             self.losses.met(error)
 
 
@@ -100,7 +101,7 @@ class _Passing(Live):
             return
         try:
             getattr(self._inner, verb)(*said)
-        except LogBroken as error:
+        except GONE as error:
             self._inner = None
             self._losses.met(error, calls=1)
 
@@ -115,15 +116,21 @@ class _FailOpenAsks(Asks):
     def ask(self, request: Request) -> Decision:
         try:
             return super().ask(request)
-        except LogBroken as error:
+        except GONE as error:
             return self._unasked(request, error)
 
     async def ask_async(self, request: Request) -> Decision:
         try:
             return await super().ask_async(request)
-        except LogBroken as error:
+        except GONE as error:
             return self._unasked(request, error)
 
-    def _unasked(self, request: Request, error: LogBroken) -> Decision:
+    def _unrecorded(self, waiting: Open, made: Decision, error: RecordError) -> None:
+        """An answer counts, whether it can be written or not: whoever gave it must not be passed over."""
+        if not isinstance(error, GONE):
+            super()._unrecorded(waiting, made, error)
+        self._losses.met(error)
+
+    def _unasked(self, request: Request, error: Exception) -> Decision:
         self._losses.met(error)
         return Decision(request.default, NOBODY, _NOT_ASKED, 0.0)

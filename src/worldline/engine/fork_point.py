@@ -54,8 +54,8 @@ class ForkPoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unrecorded(self) -> bool:
-        """Whether a resumed run may have acted behind the end of a record in its lineage."""
-        return self.resumed and any(may_have_gone_on(segment.recording) for segment in self.prefix.segments)
+        """Whether a run of its lineage may have acted behind the end of its record."""
+        return any(may_have_gone_on(segment.recording) for segment in self.prefix.segments)
 
     @property
     def binding(self) -> dict[str, Any]:

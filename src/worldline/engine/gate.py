@@ -103,7 +103,8 @@ class Gate:
     `before` and `later` are the recorded calls of the parent up to the fork and behind it; `elsewhere` looks a declared
     key up among effects of this branch and its relatives. On a branch that `resumed` an interrupted run new effects are
     the run's own and happen; on any other they are refused unless a rule lets them. Where the run acted `unrecorded`
-    behind the end of its record, every effect that is not on record may have happened.
+    behind the end of its record, an effect that is not on record may have happened: any of a resumed run, on another
+    branch those with a declared key.
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class Gate:
         capability = call.facts.get("capability")
         guarded = call.effect not in HARMLESS or capability in NEVER_BY_ITSELF
         named = self._happened(declared)
-        if (guarded or declared) and (why := self._doubt(key, named)) is not None:
+        if (guarded or declared) and (why := self._doubt(key, named, declared)) is not None:
             return self._by_rule(call, declared, why, unknown=True) or Fate(kind=REFUSE, why=why, unknown=True)
         if named is not None and not self._allow_repeat:
             return Fate(kind=MOCK, why=KEY_FIRED, fired=named)
@@ -161,13 +162,14 @@ class Gate:
             return Fate(kind=MOCK, why=RECORDED_LATER, fired=waiting.popleft())
         return Fate(kind=REFUSE, why=NO_RESULT)
 
-    def _doubt(self, key: str, named: Fired | None) -> str | None:
+    def _doubt(self, key: str, named: Fired | None, declared: str | None) -> str | None:
         """Why a call may have happened already; None where that is known."""
         if self._unknown.get(key):
             return UNKNOWN
         if named is not None:
             return None if named.ended else UNDER_WAY
-        return UNRECORDED if self._unrecorded else None
+        # A branch is told by its rules what may happen again; a key says that it must not.
+        return UNRECORDED if self._unrecorded and (self._resumed or declared is not None) else None
 
     def _happened(self, declared: str | None) -> Fired | None:
         if declared is None:

@@ -79,9 +79,11 @@ class Workspace:
     def ends(self) -> None:
         """The agent has ended: keep what it leaves, and let go of the folder, which stays."""
         with self._lock:
-            if self._recorder.broken is None:
-                self._take(only_changed=True)
-            self.env.close()
+            try:
+                if self._recorder.broken is None:
+                    self._take(only_changed=True)
+            finally:
+                self.env.close()
 
     @property
     def _step(self) -> int:

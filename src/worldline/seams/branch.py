@@ -33,6 +33,11 @@ CHANGED_AGENT = "the program is not the one that was recorded"
 AS_IT_STANDS = "no checkpoint of the workspace was restored: its files are as they stand"
 NOT_REPRODUCIBLE, NOTHING_NEW = "not_reproducible", "nothing_new"
 
+WENT_ON = (
+    "a run in its line failed open and broke off: what it did behind that is on no record, and nothing of that kind is "
+    "done again by itself"
+)
+
 
 class BranchResult(msgspec.Struct, kw_only=True):
     """What came of a branch. Counts are of model calls and tool calls: from the record, live, mocked, refused.
@@ -113,7 +118,7 @@ class BranchSession:
         boundary = self.session.boundary
         assert isinstance(boundary, ForkBoundary), "opened right above"
         self.boundary = boundary
-        self.notes: list[str] = []  # what is not as it was, to be said
+        self.notes = [WENT_ON] if point.unrecorded else []  # what is not as it was, to be said
         self.workspace = None if as_it_stands else self._workspace(folder, keeps=place is None)
         self.environment = self.session.environment()
 

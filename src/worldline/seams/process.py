@@ -42,6 +42,7 @@ def run(
     tick: Callable[[], str | None] = lambda: None,
     cwd: Path | None = None,
     stderr: IO[Any] | int | None = None,
+    stdin: IO[Any] | int | None = None,
 ) -> Ended:
     """Run a command to its end, in `cwd` where it is given. `tick` is called a few times a second; a reason that it
     returns ends the command.
@@ -51,9 +52,10 @@ def run(
     stopped: str | None = None
     with _Signals() as signals:
         try:
-            child = subprocess.Popen(command, env=dict(environment), stdout=stdout, stderr=stderr, cwd=cwd)
-        except OSError as error:
-            raise CommandNotFound(f"cannot start '{command[0]}': {error.strerror}", command=command[0]) from error
+            child = subprocess.Popen(command, env=dict(environment), stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd)
+        except (OSError, ValueError) as error:  # a word with a NUL byte is no word of a command
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            raise CommandNotFound(f"cannot start '{command[0]}': {why}", command=command[0]) from error
         signals.goes_to(child)
         try:
             while stopped is None and child.poll() is None:

@@ -16,7 +16,7 @@ from worldline.engine import clock
 from worldline.engine.boundary import RecordBoundary
 from worldline.engine.recorder import Recorder
 from worldline.engine.spec import Spec
-from worldline.errors import LogBroken
+from worldline.errors import WorldlineError
 from worldline.seams.door import Door
 from worldline.seams.environment import (
     NOWHERE,
@@ -130,15 +130,12 @@ class RecordingSession:
             if self.boundary.workspace is not None:
                 self.boundary.workspace.ends()
             return self.recorder.seal(disposition, reason)
-        except LogBroken as error:
+        except BaseException as error:
             self.recorder.close()
-            if self._losses is None:
+            if self._losses is None or not isinstance(error, WorldlineError | OSError):
                 raise
             self._losses.met(error)
             return self.recorder.run_directory
-        except BaseException:
-            self.recorder.close()
-            raise
 
     def discard(self) -> None:
         """Stop, and leave no trace of an attempt in which nothing happened."""

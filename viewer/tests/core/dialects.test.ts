@@ -1,7 +1,7 @@
 /** Answers and requests of the three dialects, whole, streamed, cut and odd. */
 import { describe, expect, it } from "vitest";
 import { readAnswer, readMessages, readResults } from "../../src/core/dialects";
-import { besidePictures, picturesIn } from "../../src/core/dialects/pictures";
+import { picturesApart } from "../../src/core/dialects/pictures";
 
 const sse = (...events: unknown[]): string =>
   events.map((event) => `data: ${typeof event === "string" ? event : JSON.stringify(event)}\n\n`).join("");
@@ -261,9 +261,29 @@ describe("pictures of messages", () => {
     }
   });
 
+  it.each([
+    ["openai.chat", { messages: [{ role: "user", content: `${url}` }] }],
+    ["openai.chat", { messages: [{ role: "user", content: [{ type: "text", text: url }] }] }],
+    ["openai.chat", { messages: [{ role: "tool", tool_call_id: "c", content: url }] }],
+    ["unknown.route", { contents: [{ role: "user", parts: [{ inlineData: { mimeType: "image/png", data: PNG } }] }] }],
+    [
+      "anthropic.messages",
+      { messages: [{ role: "user", content: [{ source: { media_type: "image/png", data: PNG } }] }] },
+    ],
+  ])("of %s are spelled out by no text beside them", (route, body) => {
+    const [message] = readMessages(route, body);
+    expect(message?.pictures).toEqual(SHOWN);
+    expect(JSON.stringify({ ...message, pictures: [] })).not.toContain(PNG);
+  });
+
+  it("are not what only calls itself one", () => {
+    const value = { pic: { mimeType: "image/png", data: "approved" }, decision: "approved" };
+    expect(picturesApart(value)).toEqual({ pictures: [], rest: value });
+  });
+
   it("stand in a value for reading as what they are", () => {
     const value = { said: "a", shown: [{ image_url: { url } }], other: "data:text/plain;base64,AAAA" };
-    expect(besidePictures(value, picturesIn(value))).toEqual({
+    expect(picturesApart(value).rest).toEqual({
       ...value,
       shown: [{ image_url: { url: `[picture, ${url.length} characters]` } }],
     });
@@ -272,7 +292,7 @@ describe("pictures of messages", () => {
   it("are read to a depth and a number that nobody needs", () => {
     let nested: unknown = { image_url: url };
     for (let n = 0; n < 5_000; n++) nested = { content: [nested] };
-    expect(picturesIn(nested)).toEqual([]);
-    expect(picturesIn(Array.from({ length: 500 }, () => ({ image_url: url })))).toHaveLength(64);
+    expect(picturesApart(nested).pictures).toEqual([]);
+    expect(picturesApart(Array.from({ length: 500 }, () => ({ image_url: url }))).pictures).toHaveLength(64);
   });
 });

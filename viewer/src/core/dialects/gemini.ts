@@ -86,13 +86,20 @@ function messages(body: Body): Message[] {
         const at = waiting.findIndex((each) => (given ? each.id === given : each.name === tool));
         const [found] = at < 0 ? [] : waiting.splice(at, 1);
         const text = textOf(response.response);
-        back.push({ role: "tool", text, calls: [], result: { id: found?.id ?? given ?? order, text } });
+        back.push({
+          role: "tool",
+          text,
+          calls: [],
+          result: { id: found?.id ?? given ?? order, text },
+          ...pictured(response),
+        });
       } else texts.push(...words(part));
     }
     const text = texts.join("\n");
+    const own = parts(content).filter((part) => !truthy(field(part, "functionResponse")));
     const shown = calls.map((use) => ({ id: use.id, name: use.name, arguments: use.arguments }));
     if (!text && calls.length === 0 && back.length > 0) return back;
-    return [...back, { role: string(content.role) || "user", text, calls: shown, ...pictured(content.parts) }];
+    return [...back, { role: string(content.role) || "user", text, calls: shown, ...pictured(own) }];
   });
   const system = obj(field(body, "systemInstruction"));
   const instruction = parts(system).flatMap(words).join("\n");

@@ -9,7 +9,7 @@ import { CHAT } from "./chat";
 import { closed } from "./cut";
 import type { Dialect, ToolResult } from "./dialect";
 import { GEMINI } from "./gemini";
-import { pictured } from "./pictures";
+import { pictured, unspelled } from "./pictures";
 import { type Body, errorText, flatten, obj, objects, string } from "./reading";
 import { RESPONSES } from "./responses";
 import { events } from "./sse";
@@ -34,17 +34,13 @@ export function messageArrays(route: string): string[] {
 /** What a request's body says. Of a route that nobody knows: every object with a role, or the whole as text. */
 export function readMessages(route: string, parsed: Body): Message[] {
   const dialect = DIALECTS.get(route);
-  if (dialect) return dialect.messages(parsed);
+  if (dialect) return dialect.messages(parsed).map(unspelled);
   for (const field of ["messages", "input", "contents"])
     if (Array.isArray(parsed[field]))
       return parsed[field].map((element) => {
         const said = obj(element);
-        return {
-          role: string(said.role) || "user",
-          text: typeof element === "string" ? element : flatten(said.content ?? said.parts ?? element),
-          calls: [],
-          ...pictured(said.content ?? said.parts),
-        };
+        const text = typeof element === "string" ? element : flatten(said.content ?? said.parts ?? element);
+        return unspelled({ role: string(said.role) || "user", text, calls: [], ...pictured(element) });
       });
   return [{ role: "request", text: JSON.stringify(parsed, null, 2), calls: [] }];
 }

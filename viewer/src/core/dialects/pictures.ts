@@ -2,38 +2,51 @@
  * Pictures in what a model is asked and what tools give back: data URLs (OpenAI), base64 sources (Anthropic), inline
  * data (Gemini) and image contents (MCP). Only what the record itself holds; an address elsewhere is no picture here.
  */
-import type { Picture } from "../types";
+import type { Message, Picture } from "../types";
 import { type Body, obj, string } from "./reading";
 
 const SHOWN = /^image\/(?:png|jpe?g|gif|webp|avif|bmp)$/i;
 const DATA_URL = /^data:([^;,]{1,60});base64,/i;
 const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
+/** How the bytes of each begin, in base64: what only calls itself a picture is left as the text that it is. */
+const BEGINS = /^(?:iVBORw0KGgo|[/_]9j[/_]|R0lGOD|UklGR|Qk|AAAA[A-Za-z0-9+/_-]{3}ZnR5c)/;
 const DEEPEST = 8;
 const MOST = 64;
 const MOST_PARTS = 20_000;
 
-/** The pictures of a content, in their order; at most 64. */
-export function picturesIn(content: unknown): Picture[] {
-  const looking: Looking = { found: [], left: MOST_PARTS };
-  collect(content, 0, looking);
-  return looking.found;
+/** The pictures of a content, in their order (at most 64), and the content with a word in the place of each. */
+export interface Apart {
+  pictures: Picture[];
+  rest: unknown;
 }
 
-/** The same as a field of a message, which most have not. */
+export function picturesApart(content: unknown): Apart {
+  const looking: Looking = { found: [], left: MOST_PARTS };
+  const rest = apart(content, 0, looking);
+  return { pictures: looking.found, rest };
+}
+
+/** The pictures as a field of a message, which most have not. */
 export function pictured(content: unknown): { pictures?: Picture[] } {
-  const pictures = picturesIn(content);
+  const { pictures } = picturesApart(content);
   return pictures.length > 0 ? { pictures } : {};
 }
 
-/** A value for reading beside its pictures: where one stands in it, that says so in place of its text. */
-export function besidePictures(value: unknown, pictures: Picture[]): unknown {
-  if (pictures.length === 0) return value;
-  const shown = new Set(pictures.map(({ base64 }) => base64));
-  const read = (text: string): string =>
-    shown.has(standard(text.replace(DATA_URL, "")))
-      ? `[picture, ${text.length.toLocaleString("en")} characters]`
-      : text;
-  return JSON.parse(JSON.stringify(value, (_, each: unknown) => (typeof each === "string" ? read(each) : each)));
+/** A message whose text does not spell out the pictures that it has: they are masked, and so must their bytes be. */
+export function unspelled(message: Message): Message {
+  const { pictures, result } = message;
+  if (!pictures) return message;
+  const text = withoutBytes(message.text, pictures);
+  return result
+    ? { ...message, text, result: { ...result, text: withoutBytes(result.text, pictures) } }
+    : { ...message, text };
+}
+
+function withoutBytes(text: string, pictures: Picture[]): string {
+  for (const { base64 } of pictures)
+    for (const spelled of [base64, base64.replaceAll("+", "-").replaceAll("/", "_")])
+      text = text.replaceAll(spelled, "[picture]");
+  return text;
 }
 
 /** What is looked at: a content has some parts, and a tool's result may be anything. */
@@ -42,36 +55,37 @@ interface Looking {
   left: number;
 }
 
-function collect(value: unknown, depth: number, looking: Looking): void {
-  if (depth > DEEPEST || looking.found.length >= MOST || looking.left-- <= 0) return;
+function apart(value: unknown, depth: number, looking: Looking): unknown {
+  if (depth > DEEPEST || looking.found.length >= MOST || looking.left-- <= 0) return value;
+  if (typeof value === "string") {
+    const head = DATA_URL.exec(value);
+    const picture = head && made(head[1] ?? "", value.slice(head[0].length));
+    return picture ? noted(picture, value, looking) : value;
+  }
+  if (Array.isArray(value)) return value.map((part) => apart(part, depth + 1, looking));
   const body = obj(value);
-  const picture = typeof value === "string" ? ofUrl(value) : (ofSource(body) ?? ofData(body));
-  if (picture) looking.found.push(picture);
-  else for (const part of Array.isArray(value) ? value : Object.values(body)) collect(part, depth + 1, looking);
+  if (body !== value) return value;
+  const picture = ofData(body);
+  return Object.fromEntries(
+    Object.entries(body).map(([name, part]) => [
+      name,
+      picture && name === "data" ? noted(picture, part as string, looking) : apart(part, depth + 1, looking),
+    ]),
+  );
 }
 
-function ofUrl(text: string): Picture | null {
-  const head = DATA_URL.exec(text);
-  return head ? made(head[1] ?? "", text.slice(head[0].length)) : null;
+function noted(picture: Picture, spelled: string, looking: Looking): string {
+  looking.found.push(picture);
+  return `[picture, ${spelled.length.toLocaleString("en")} characters]`;
 }
 
-/** `{media_type, data}`. */
-function ofSource(body: Body): Picture | null {
-  return typeof body.media_type === "string" ? made(body.media_type, body.data) : null;
-}
-
-/** `{mimeType, data}`, or in snake case. */
+/** `{media_type, data}`, `{mimeType, data}`, or in snake case. */
 function ofData(body: Body): Picture | null {
-  const type = string(body.mimeType) || string(body.mime_type);
+  const type = string(body.media_type) || string(body.mimeType) || string(body.mime_type);
   return type ? made(type, body.data) : null;
 }
 
 function made(type: string, data: unknown): Picture | null {
-  if (!SHOWN.test(type) || typeof data !== "string" || !BASE64.test(data)) return null;
-  return { type: type.toLowerCase(), base64: standard(data) };
-}
-
-/** Base64 that URLs may hold, as everybody reads it. */
-function standard(base64: string): string {
-  return base64.replaceAll("-", "+").replaceAll("_", "/");
+  if (!SHOWN.test(type) || typeof data !== "string" || !BEGINS.test(data) || !BASE64.test(data)) return null;
+  return { type: type.toLowerCase(), base64: data.replaceAll("-", "+").replaceAll("_", "/") };
 }

@@ -1,6 +1,6 @@
 /** A tool call: what was asked of the world, what came back, whether it really ran. */
 import type { JSX } from "preact";
-import { besidePictures, picturesIn } from "../../core/dialects/pictures";
+import { picturesApart } from "../../core/dialects/pictures";
 import type { ToolCall } from "../../core/types";
 import { duration } from "../../state/words";
 import { Icon } from "../icons";
@@ -95,11 +95,11 @@ function Result({ call, at }: { call: ToolCall; at: number }): JSX.Element {
 }
 
 function Shown({ value }: { value: unknown }): JSX.Element {
-  const pictures = picturesIn(value);
+  const { pictures, rest } = picturesApart(value);
   return (
     <div>
       <Pictures pictures={pictures} />
-      <JsonView value={besidePictures(value, pictures)} />
+      <JsonView value={rest} />
     </div>
   );
 }

@@ -5,7 +5,7 @@
  */
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { besidePictures, picturesIn } from "../../core/dialects/pictures";
+import { picturesApart } from "../../core/dialects/pictures";
 import { isObject } from "../../core/fields";
 import type { ToolCall } from "../../core/types";
 import { moment } from "../../state/app";
@@ -117,12 +117,12 @@ function CameBack({ call, step }: { call: ToolCall; step: number }): JSX.Element
     const size = typeof value === "string" ? value.length : (JSON.stringify(value) ?? "").length;
     return <MaskedBox what={`${call.name}, ${plural(size, "character")}`} seq={seq} />;
   }
-  const pictures = picturesIn(value);
+  const { pictures, rest } = picturesApart(value);
   return (
     <div class={`stage-message${call.error === null ? "" : " is-failed"}`}>
       <span class="stage-role">{call.name}</span>
       <Pictures pictures={pictures} />
-      <Said value={besidePictures(value, pictures)} />
+      <Said value={rest} />
     </div>
   );
 }
