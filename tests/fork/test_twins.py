@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import worldline as wl
 from tests.fork.inside import Walker, opened, recorded
 from worldline.engine import clock
 
@@ -62,3 +63,31 @@ def test_a_resumed_run_goes_on_with_its_own_generator() -> None:
     chance = clock.generator(run.cassette.exchanges[0].data["result"])
     assert longer.drawn == [chance.random() for _ in range(4)]
     assert opened(result.path).replay(longer).equivalent
+
+
+def test_a_branch_in_which_nothing_crosses_is_no_twin_either() -> None:
+    """Steps that the agent marks are enough to fork at: behind that of the fork it draws anew, and is replayed so."""
+    drawn: list[float] = []
+
+    def dreamer() -> None:
+        drawn.clear()
+        for number in range(4):
+            with wl.step(f"dream {number}"):
+                drawn.append(wl.rng().random())
+
+    with wl.record("runs") as recording:
+        dreamer()
+    run, parent = opened(recording.path), list(drawn)
+    rest: set[tuple[float, ...]] = set()
+    for _ in range(10):
+        (branch,) = run.fork(dreamer, at="step:2").branches
+        assert drawn[:2] == parent[:2]
+        rest.add(tuple(drawn[2:]))
+    assert len(rest) == 10 and tuple(parent[2:]) not in rest
+    first = list(drawn)
+    made = opened(branch.path)
+    assert made.replay(dreamer).equivalent and drawn == first
+    (again,) = made.fork(dreamer, at="step:3").branches
+    assert drawn[:3] == first[:3] and drawn[3] != first[3]
+    last = list(drawn)
+    assert opened(again.path).replay(dreamer).equivalent and drawn == last

@@ -26,22 +26,20 @@ from worldline.engine.exchanges import Exchange, unsettled
 from worldline.engine.family import Relatives
 from worldline.engine.fork_point import ForkPoint
 from worldline.engine.gate import Fired, Gate, PolicyEngine
-from worldline.engine.lineage import LineageRecording
 from worldline.engine.live_tools import Counts, LiveTools
 from worldline.engine.matcher import Divergence, Matcher
 from worldline.engine.messages import Message, messages
 from worldline.engine.plan import ROTATE
 from worldline.engine.recorder import Recorder
 from worldline.engine.restored import BranchWorkspace
+from worldline.engine.spoken import Spoken, passed
 from worldline.engine.steering import Steered, Steering
 from worldline.engine.substrates.reseed import branched
 from worldline.errors import Diverged, Ineligible, NotReproducible
 from worldline.model.dialects.change import Change, held_at_provider
 from worldline.model.effects import Mode
-from worldline.model.events import Event
 
 RESEEDED = ("rng", "uuid", "derived keys")  # what a branch draws anew
-_NOTES = ("marker", "permission", "observation")
 _Note = tuple[str, str, str, Mapping[str, Any], Mapping[str, Any]]
 
 
@@ -66,11 +64,11 @@ class ForkBoundary:
         self.point = point
         self.counts = Counts()
         self.failure: NotReproducible | None = None
-        self._notes: Counter[tuple[str, str, str]] = Counter()
+        self._spoken = Spoken()
         cassette = Cassette(point.prefix, filled=False)
         for event in point.prefix.events():
             cassette.fold(event)
-            self._notes[_said(event)] += _is_note(event, point.prefix)
+            self._spoken.fold(event, point.prefix)
         exchanges = cassette.exchanges
         self.unknown = unsettled(exchanges)
         known = [e for e in exchanges if e.finished is not None or e.given_up is not None]
@@ -139,7 +137,7 @@ class ForkBoundary:
     def restored(self) -> Dumped | None:
         """The state that the agent dumped at the fork, where it is to go on from that: then the branch is live."""
         if self._restored is not None:
-            self._notes.clear()
+            self._spoken.clear()
             self._go_live()
         return self._restored
 
@@ -225,15 +223,18 @@ class ForkBoundary:
         )
         return NotReproducible(what, **msgspec.structs.asdict(found))
 
-    def _go_live(self) -> None:
-        """Open the branch, once: what it draws by chance is its own from here on, and on record."""
+    def _go_live(self, by: str = "call") -> None:
+        """Open the branch, once: what it draws by chance is its own from here on, and on record.
+
+        `by` is what the agent did there first: a `call`, or a `step` that it marked.
+        """
         with self._lock:
             if self._is_live:
                 return
             drawn = self._arrive()
             if not self.point.resumed:
                 drawn = [*drawn, *branched(self.seed)]
-                said = {"branch": self.recorder.run, "seed": self.seed, "reseeded": [*RESEEDED, *drawn]}
+                said = {"branch": self.recorder.run, "seed": self.seed, "reseeded": [*RESEEDED, *drawn], "by": by}
                 self.recorder.append("meta", "branch_reseed", {}, said, durable=True)
             self._is_live = True
             self._say_waiting()
@@ -269,18 +270,24 @@ class ForkBoundary:
         """Those of the lineage that the agent came past, and this one once it is live."""
         if self._is_live:
             return len(self._forks) + (not self.point.resumed)
-        return sum(seq <= self.matcher.reached for seq in self._forks)
+        return passed(self._forks, self.matcher.reached, self._spoken)
 
     def heard(self, server: str) -> list[Message]:
         """Those of the prefix."""
         return messages(self.matcher.cassette.messages, self.point.prefix, server)
 
     def note(self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-        """What the agent says again of the prefix is counted; what it says first is written once the branch is live."""
+        """What the agent says again of the prefix is counted; what it says first is written once the branch is live.
+
+        A step that it marks behind all of the prefix is behind the fork: with that the branch is live.
+        """
         with self._lock:
-            if self._notes[kind, src, lane] > 0:
-                self._notes[kind, src, lane] -= 1
-            elif self._is_live:
+            if self._spoken.again(kind, src, lane):
+                return
+            marks = (kind, src, data.get("phase")) == ("marker", "step", "begin")
+            if marks and not self._is_live and self._spoken.all_said and not self.matcher.left():
+                self._go_live("step")
+            if self._is_live:
                 self._inner.note(kind, src, lane, keys, data)
             else:
                 self._waiting.append((kind, src, lane, keys, data))
@@ -323,15 +330,3 @@ def _later(point: ForkPoint) -> list[Fired]:
     """The tool calls that the parent made behind the fork."""
     parent = point.parent
     return [Fired(e, parent) for e in Cassette(parent).exchanges if e.kind == "action" and e.started > point.seq]
-
-
-def _is_note(event: Event, recording: LineageRecording) -> bool:
-    """Whether a row is what the agent said itself: no crossing, and not what the gate or who was asked wrote."""
-    if event.call is not None or event.kind not in _NOTES or "parent_id" in event.keys:
-        return False
-    facts = recording.loaded(event.data.get("facts")) if event.kind == "permission" else None
-    return not (isinstance(facts, dict) and "id" in facts)
-
-
-def _said(event: Event) -> tuple[str, str, str]:
-    return event.kind, event.src, event.lane

@@ -35,7 +35,7 @@ class Branch(msgspec.Struct, frozen=True):
 
     `step` is the number of its first step; `change` is made in every request behind the fork, `changed` says in words
     what this fork changed; `edits` holds by call what its results were changed to; `resumed` goes on where its parent
-    broke off, with nothing changed.
+    broke off, with nothing changed. `by_step` says that it was opened by a step that the agent marked, not by a call.
     """
 
     step: int
@@ -45,6 +45,14 @@ class Branch(msgspec.Struct, frozen=True):
     edits: dict[str, Event]
     resumed: bool
     seed: str | None
+    by_step: bool = False
+
+
+class Forked(msgspec.Struct, frozen=True):
+    """A fork of a lineage: the first row behind it, and whether a step that the agent marked opened the branch."""
+
+    seq: int
+    by_step: bool
 
 
 class Segment(msgspec.Struct, frozen=True):
@@ -60,13 +68,17 @@ def branch_of(recording: Recording) -> Branch | None:
     if recording.header.data.get("parent") is None:
         return None
     said: dict[str, Any] | None = None
+    by_step = False  # said in a row behind them, perhaps behind those of the workspace
     edits: dict[str, Event] = {}
     for event in recording.events():
         if event.name == BRANCH:
             said = {key: recording.loaded(value) for key, value in event.data.items()}
         elif event.name == EDIT:
             edits[str(event.data.get("edited"))] = event
-        elif event.name != "meta/header":
+        elif event.name == RESEED:
+            by_step = event.data.get("by") == "step"
+            break
+        elif event.name != "meta/header" and event.kind != "snapshot_ref":
             break
     try:
         if said is None:
@@ -79,6 +91,7 @@ def branch_of(recording: Recording) -> Branch | None:
             edits=edits,
             resumed=said.get("resumed") is True,
             seed=said.get("seed") if isinstance(said.get("seed"), str) else None,
+            by_step=by_step,
         )
     except (ValueError, TypeError) as error:
         raise Damaged(f"{recording.path}: the branch cannot be read: {error}", file=str(recording.attempt)) from None
@@ -184,20 +197,20 @@ class LineageRecording(Recording):
         last, origins = len(self.segments) - 1, self.origins
         return next((seq for seq, (which, _) in enumerate(origins) if which == last), len(origins))
 
-    def forks(self) -> list[int]:
-        """The first row behind each fork, in the lineage's numbers; a run that was resumed is one with the one before.
+    def forks(self) -> list[Forked]:
+        """Each fork: its first row in the lineage's numbers; a run that was resumed is one with the one before.
 
         A fork behind which nothing stands yet is behind all rows.
         """
         begun: dict[int, int] = {}
         for seq, (number, _) in enumerate(self.origins):
             begun.setdefault(number, seq)
-        found, first = list[int](), len(self.origins)
+        found, first = list[Forked](), len(self.origins)
         for number in reversed(range(len(self.segments))):
             first = begun.get(number, first)  # where it has no rows, the next one's are the first behind it
             branch = self.segments[number].branch
             if branch is not None and not branch.resumed:
-                found.insert(0, first)
+                found.insert(0, Forked(first, branch.by_step))
         return found
 
     def events(self, through: Callable[[RowReader], Iterable[Event]] = iter) -> Iterator[Event]:

@@ -24,6 +24,7 @@ from worldline.engine.matcher import Divergence, Matcher
 from worldline.engine.messages import Message, messages
 from worldline.engine.recorder import described_platform
 from worldline.engine.spec import Restriction
+from worldline.engine.spoken import Spoken, passed
 from worldline.errors import Damaged, Diverged, Ineligible, LineageBroken
 from worldline.model.masks import Mask
 from worldline.store import blobs, layout
@@ -177,6 +178,10 @@ class ReplayBoundary:
         self._lineage = _continues(recording, tools)
         self._changes = self._lineage.changes if self._lineage is not None else []
         self._forks = self._lineage.forks() if self._lineage is not None else None
+        self._spoken = Spoken()
+        if self._lineage is not None and any(fork.by_step for fork in self._forks or ()):
+            for event in self._lineage.events():
+                self._spoken.fold(event, self._lineage)
         held = recording.header.data.get("secrets", {})
         self.vault = Vault(secrets or {}, key_shapes=held.get("shapes", 0) == shapes.VERSION)
         self._restriction = Restriction.of(recording.header.data)
@@ -234,7 +239,7 @@ class ReplayBoundary:
 
     def forks(self) -> int | None:
         """How many forks of a lineage the agent came past; None for a recording without ancestors."""
-        return None if self._forks is None else sum(seq <= self.matcher.reached for seq in self._forks)
+        return None if self._forks is None else passed(self._forks, self.matcher.reached, self._spoken)
 
     def restored(self) -> Dumped | None:
         """None: a replay drives the agent from its beginning."""
@@ -248,6 +253,7 @@ class ReplayBoundary:
     def note(self, kind: str, src: str, lane: str, keys: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         """Markers and observations of the re-driven agent are counted; the projection does not compare them."""
         self.notes += 1
+        self._spoken.again(kind, src, lane)
 
     def report(self, ended: int | None = None) -> ReplayReport:
         """The verdict, once the agent has ended with the exit code `ended` (1 where it raised in process)."""
