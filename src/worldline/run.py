@@ -232,7 +232,7 @@ def fork_report(results: list[BranchResult], point: ForkPoint, as_it_stands: boo
     scores = [result.score for result in results if result.score is not None]
     rates = pass_rates(len(scores), sum(score >= PASSED for score in scores)) if scores else None
     name, less = substrate(point, as_it_stands)
-    return ForkReport(branches=results, pass_at_k=rates, substrate=name, degraded=less)
+    return ForkReport(branches=results, pass_at_k=rates, substrate=name, degraded=less, notes=[*point.doubts])
 
 
 def grader(verifier: Verifier | str) -> Callable[[Run, BranchResult], float]:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.cli.terminal import environment, worldline
+from tests.cli.terminal import ANEW, environment, worldline
 from worldline.testing.provider import Provider
 
 AGENT = """import sys
@@ -81,6 +81,30 @@ def test_what_cannot_be_replayed_stops_none_of_the_others(recorded: list[str]) -
     # Where the program does not even begin, its own words say why.
     gone = worldline("replay", STORE, "--all", "--own-command")
     assert gone.code == 1 and gone.out.count("the command ended with 2: ") == 2 and "agent.py" in gone.out, gone.out
+
+
+def test_the_words_of_a_command_have_their_secrets_back_and_what_it_says_has_none(provider: Provider) -> None:
+    Path("agent.py").write_text(AGENT + "print('no ' + sys.argv[1], file=sys.stderr)\nsys.exit(len(sys.argv) - 2)\n")
+    secret = "first-line-of-it\nsecond-line-of-it"
+    env = environment(provider, TOK=secret)
+    command = [sys.executable, "agent.py", secret]
+    assert worldline("record", "--out", STORE, "--secret-env", "TOK", "--", *command, env=env).code == 0
+    same = worldline("replay", STORE, "--all", "--own-command", env=environment(TOK=secret))
+    assert same.code == 0 and "1 of 1 recording equivalent" in same.out, same.out
+    without = worldline("replay", STORE, "--all", "--own-command")
+    assert without.code == 3 and "set the variable of that name" in without.out, without.out
+    told = [*command, "more"]
+    failed = worldline("replay", STORE, "--all", "--junit", "r.xml", "--", *told, env=environment(TOK=secret))
+    assert failed.code == 1 and "the command ended with 1: no [secret:TOK]" in failed.out, failed.out
+    assert "line-of-it" not in failed.out + Path("r.xml").read_text()
+
+
+def test_an_interrupt_ends_all_of_it(recorded: list[str]) -> None:
+    Path("agent.py").write_text("import os, signal, time\nos.kill(os.getppid(), signal.SIGINT)\ntime.sleep(60)\n")
+    words = ["replay", STORE, "--all", "--json", "--", sys.executable, "agent.py"]
+    came = worldline(*words, prefix=ANEW)
+    assert came.code == 130, came.err
+    assert came.json["interrupted_by"] == "SIGINT" and came.json["runs"] == []
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,13 @@ goes; and what may have happened behind it is never done again by itself.
 from __future__ import annotations
 
 import errno
+import json
+import os
 import shutil
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -19,8 +23,13 @@ import worldline
 from tests.faults.judged import clear, run_in, twice
 from tests.faults.recorder_process import CALLS, RecorderServer
 from worldline.cli.show_verb import GONE_ON
+from worldline.engine.asking import Decision, Request
 from worldline.engine.cassette import Cassette
 from worldline.engine.eligibility import may_have_gone_on
+from worldline.engine.fail_open import FailOpenBoundary
+from worldline.engine.recorder import Recorder
+from worldline.engine.spec import Spec
+from worldline.store import layout
 from worldline.store.recording import Recording
 from worldline.store.verify import verify
 from worldline.testing.provider import Provider, Say
@@ -114,6 +123,7 @@ def test_a_command_ends_by_itself_on_a_full_disk_and_is_not_done_again_by_a_resu
     other = Path(shutil.copytree(store, tmp_path / "other"))
     assert GONE_ON in command(store, "show", "latest").stdout
     resumed = command(store, "resume", "latest", *agent)
+    assert GONE_ON in command(store, "show", "latest").stdout, "also of the attempt that went on from it"
     assert resumed.stdout.startswith(f"the agent ended by itself, {60 - recorded} refused"), resumed.stdout
     assert "failed open and broke off" in resumed.stderr, resumed.stderr
     assert len(paid.read_text().split()) == 120, "a payment that nobody saw was made again"
@@ -143,3 +153,41 @@ def test_in_process_a_streamed_answer_comes_whole_and_leaving_the_block_raises_n
     assert recording.manifest is None and recording.published is None and may_have_gone_on(recording)
     assert {damage.kind for damage in recording.damages} <= {"torn"}
     assert 0 < len([each for each in Cassette(recording).exchanges if each.finished is not None]) < 8
+
+
+def test_an_answer_counts_whether_it_can_be_written_or_not(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who denied something must not find it granted by the default, because the disk was full."""
+    recorder = Recorder(Spec(store=quick / "runs", fail_open=True))
+    boundary = FailOpenBoundary(recorder)
+    request = Request(id="c0", lane="main", capability="wire", facts={}, timeout=60.0, default="granted")
+    with ThreadPoolExecutor(1) as agent:
+        waiting = agent.submit(boundary.asks.ask, request)
+        while not boundary.asks._open:
+            time.sleep(0.005)
+        (seq,) = boundary.asks._open
+
+        def full(descriptor: int, data: bytes) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(layout, "write_all", full)
+        boundary.asks.answer(seq, "denied", by="alice", reason="too much")
+        assert waiting.result(60) == Decision("denied", "alice", "too much", waiting.result().waited)
+        # What nobody can be asked any more has its default, at once.
+        assert agent.submit(boundary.asks.ask, request).result(60).by == "nobody"
+    assert boundary.losses.why is not None
+    recorder.close()
+
+
+def test_it_ends_what_a_run_declares_to_end_it_and_keeps_every_exit_code(tmp_path: Path) -> None:
+    """A secret under `stop` is no failing disk; and where the store itself goes, the command's end is its own."""
+    store = tmp_path / "runs"
+    told = ["--fail-open", "--secrets", "stop", "--secret-env", "TOK", "--", "echo", "RAN", "supersecret-value-1"]
+    os.environ["TOK"] = "supersecret-value-1"
+    try:
+        stopped = command(store, "record", *told)
+    finally:
+        del os.environ["TOK"]
+    assert stopped.returncode == 4 and "RAN" not in stopped.stdout, stopped.stderr
+    goes = f"import shutil; shutil.rmtree({str(store)!r}); raise SystemExit(7)"
+    gone = command(store, "record", "--fail-open", "--json", "--", sys.executable, "-c", goes)
+    assert gone.returncode == 7 and json.loads(gone.stdout)["lost"]["why"], gone.stderr

@@ -91,6 +91,12 @@ def test_a_changed_agent_before_the_fork_is_not_reproducible_and_nothing_goes_li
     assert set(recorded.store.iterdir()) == runs, "neither leaves a trace"
 
 
+def test_a_field_that_looks_like_a_typo_is_named_and_sent_all_the_same(recorded: Desk) -> None:
+    for fields, said in (({"modle": "other"}, ["model"]), ({"min_p": 0.1}, []), ({"model": "other"}, [])):
+        doubts = fork_point(Recording(recorded.store / recorded.run), plan_of({"at": "step:1", "set": fields})).doubts
+        assert [doubt.split()[-1].rstrip("?") for doubt in doubts] == said, doubts
+
+
 @pytest.mark.parametrize(
     ("plan", "error", "why"),
     [

@@ -45,7 +45,13 @@ class Now:
 
 
 def reference(
-    now: Now, before: list[Past], later: list[Past], rules: Sequence[Rule], repeat: bool, resumed: bool
+    now: Now,
+    before: list[Past],
+    later: list[Past],
+    rules: Sequence[Rule],
+    repeat: bool,
+    resumed: bool,
+    went_on: bool,
 ) -> str:
     """The table in plain words: live, ask, refuse, or mock:KEY, mock:RULE, mock:LATER."""
     harmless = now.effect in ("pure", "idempotent") and now.capability not in (
@@ -64,7 +70,8 @@ def reference(
             open_calls -= 1
     same_effect = [past for past in [*before, *later] if fired(past)]
     never_ended = bool(same_effect) and all(past.end == "unknown" for past in same_effect)
-    unknown = (open_calls > 0 or never_ended) and (not harmless or now.key is not None)
+    unseen = went_on and not same_effect and (resumed or now.key is not None)  # it may be on no record
+    unknown = (open_calls > 0 or never_ended or unseen) and (not harmless or now.key is not None)
     if not unknown and same_effect and not never_ended and not repeat:
         return "mock:KEY"
     rule = next((r for r in rules if (r.outcome == "unknown") == unknown and r.tool in ("*", now.call)), None)
@@ -145,7 +152,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 
 @settings(max_examples=600)
-@given(now=NOW, before=PASTS, later=PASTS, rules=RULES, repeat=st.booleans(), resumed=st.booleans())
+@given(now=NOW, before=PASTS, later=PASTS, rules=RULES, repeat=st.booleans(), resumed=st.booleans(), on=st.booleans())
 def test_the_gate_decides_as_the_table_says(
     recording: Recording,
     now: Now,
@@ -154,6 +161,7 @@ def test_the_gate_decides_as_the_table_says(
     rules: list[Rule],
     repeat: bool,
     resumed: bool,
+    on: bool,
 ) -> None:
     gate = Gate(
         Rules(rules),
@@ -161,9 +169,10 @@ def test_the_gate_decides_as_the_table_says(
         [Fired(exchange(9 + n, past), recording) for n, past in enumerate(later)],
         allow_repeat=repeat,
         resumed=resumed,
+        unrecorded=on,
     )
     fate = gate.decide(call(now), now.call, now.key)
-    assert said(fate) == reference(now, before, later, rules, repeat, resumed)
+    assert said(fate) == reference(now, before, later, rules, repeat, resumed, on)
 
 
 def test_a_recorded_result_is_given_once(recording: Recording) -> None:

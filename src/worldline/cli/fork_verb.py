@@ -120,13 +120,13 @@ def command(
     recorded result is given, or the agent sees an error. The run that is forked is never written to. Exits with 1 where
     the steps before cannot be served to this command, 3 where the run cannot be forked.
     """
-    check_command(command)
     said = read_plan(plan) if plan is not None else {}
     own = {name: said.pop(name) for name in _OWN if name in said}
     wanted = _plan(said, at, fields, edits, prompt_file, seed, allow_repeat, tools, restore, mask)
     recording = refuse_doubt(recording_of(run, store))
     with render.progress("verifying", recording.log_bytes) as bar:
         point = fork_point(recording, wanted, bar.update, masks_here())
+    check_command(command)
     agent = described_agent(command)
     notes = [note] if (note := differing_agent(point, agent)) else []
     if notes and same == "same":
@@ -137,6 +137,7 @@ def command(
     stands = workspace is not None and workspace.exists()
     if workspace is not None and not stands and restoring(point) is None:
         raise UsageError(f"no folder {workspace}, and the run kept no workspace that could be restored there")
+    notes += point.doubts
     graded = grader(verifier or own["verifier"]) if verifier or "verifier" in own else None
     for note in notes:
         render.verdict("warn", note, err=True)

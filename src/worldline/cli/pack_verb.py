@@ -11,6 +11,7 @@ from worldline.cli.options import json_option, recording_of, run_argument, store
 from worldline.engine.export import EXPORTS
 from worldline.engine.pictures import thumbnail
 from worldline.errors import UsageError
+from worldline.model.ids import short
 from worldline.store.bundle.pack import Packed, pack
 
 WITH = {name.removesuffix(".jsonl"): name for name in EXPORTS}
@@ -51,6 +52,11 @@ def command(run: str, target: Path, share: bool, extras: str | None, as_json: bo
         render.emit_json(packed._asdict())
     else:
         _say(packed)
+        if recording.header.data.get("parent") is not None:
+            left = str(recording.header.data["parent"].get("run"))
+            render.verdict(
+                "warn", f"it is a branch: what came before stands in {short(left)}, and is not in the bundle"
+            )
     return 0
 
 

@@ -29,6 +29,7 @@ from worldline.store.secrets.vault import MIN_LENGTH
 
 HARNESS_ERROR = 4
 MOST_NAMED = 5  # files with secrets that are named
+ENDED_FIRST = "nothing was recorded: the command failed before a model was asked, or it was asked past the recording"
 NOTHING_RECORDED = (
     "nothing was recorded: the command did not use the base URLs that were set for it "
     "(a base_url in its code, another variable, an account login)"
@@ -280,7 +281,8 @@ def _say(session: RecordingSession, path: Path, as_json: bool) -> None:
         render.verdict("warn", f"the recording {broke if lost.calls else 'could not be finished'}", err=True)
         render.line(f"  {lost.why}", err=True)
     elif nothing_crossed(coverage):
-        render.verdict("warn", NOTHING_RECORDED, err=True)
+        ended_early = summary.get("outcome") == "failed"
+        render.verdict("warn", ENDED_FIRST if ended_early else NOTHING_RECORDED, err=True)
     if recording is not None:
         render.line("  " + next_commands(recording, "show {name}", "view {name}"), err=True)
 

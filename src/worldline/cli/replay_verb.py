@@ -108,10 +108,10 @@ def command(
         raise click.UsageError("--strict compares everything: neither --mask nor --calibrate goes with it")
     if not (command or own_command) and (mask or calibrate):
         raise click.UsageError("--mask and --calibrate are about what an agent asks: give its command behind --")
-    if command:
-        check_command(command)
     masks = None if strict else (*masks_here(), *crossing_masks(mask))
     if every:
+        if command:
+            check_command(command)
 
         def each(one: Recording) -> tuple[ReplayReport, process.Ended | None]:
             return _report(one, words_of(one) if own_command else command, tools, masks, strict, None)
@@ -122,6 +122,8 @@ def command(
             return 128 + signal.Signals[came.interrupted_by]
         return DIVERGED if came.counts["diverged"] else INELIGIBLE if came.counts["ineligible"] else 0
     recording = refuse_doubt(recording_of(run, store))
+    if command:
+        check_command(command)
     if calibrate:
         return _calibrate(recording, command, tools, masks or (), as_json)
     report, child = _report(recording, command, tools, masks, strict, as_json)
@@ -239,6 +241,8 @@ def _say(recording: Recording, report: ReplayReport, child: process.Ended | None
     partial = "   (the record is partial)" if report.verdict == "prefix-equivalent" else ""
     if report.level == "L0":
         rebuilt = f"{render.counted(report.contexts, 'context')} rebuilt, all hashes met, nothing was run"
+        if report.contexts == 0:
+            rebuilt = "no model was asked, so there is no request to rebuild; nothing was run"
         render.verdict("ok", f"{report.verdict}   {rebuilt}{partial}")
         return
     served = f"{render.counted(report.served, 'exchange')} served, none passed on to a provider"

@@ -68,9 +68,9 @@ def command(
     open and went on behind the end of its record. A run that was resumed before goes on from
     there. Exits with 1 where the record cannot be served to this command.
     """
-    check_command(command)
     masks = (*masks_here(), *crossing_masks(mask))
     asked = recording_of(run, store)
+    check_command(command)
     recording = settled(asked)
     with render.progress("verifying", recording.log_bytes) as bar:
         point = resume_point(recording, tools, bar.update, masks)

@@ -169,6 +169,8 @@ def _overview(recording: Recording) -> None:
         render.verdict("warn", "nothing crossed this recording")
     first = branch.step if branch is not None else 0
     verbs = [f"show {{name}} --step {first}", "view {name}", "verify {name}"] if count else ["verify {name}"]
+    if facts["disposition"] == "interrupted":
+        verbs.append("resume {name} -- CMD")
     render.line("  " + next_commands(recording, *verbs))
 
 

@@ -6,8 +6,9 @@ that the model knew already, a prompt that the request does not hold, a conversa
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -22,7 +23,15 @@ from worldline.engine.plan import Plan
 from worldline.engine.steps import Step, steps
 from worldline.engine.tally import failed_response
 from worldline.errors import Damaged, Ineligible, UnknownStep, UsageError
-from worldline.model.dialects.change import Change, can_change, change_request, held_at_provider, user_prompt
+from worldline.model.dialects.change import (
+    COMMON_FIELDS,
+    Change,
+    can_change,
+    change_request,
+    fields_of,
+    held_at_provider,
+    user_prompt,
+)
 from worldline.model.masks import Mask, Masks
 from worldline.store.bundle.packed import PackedRecording
 from worldline.store.recording import Recording
@@ -35,7 +44,8 @@ class ForkPoint(msgspec.Struct, frozen=True, kw_only=True):
 
     `prefix` reads the lineage up to and with row `seq` of `parent`; `step` is the number of the branch's first step;
     `change` holds for all its requests, what its parent changed included; `edits` holds results by call. Its calls are
-    numbered on from `first_call`. `masks` are all that are in force in the prefix.
+    numbered on from `first_call`. `masks` are all that are in force in the prefix; `doubts` says of what was asked for
+    that it may not be what was meant.
     """
 
     parent: Recording
@@ -49,6 +59,7 @@ class ForkPoint(msgspec.Struct, frozen=True, kw_only=True):
     change: Change = Change()
     changed: list[str] = []
     edits: dict[str, Content] = {}
+    doubts: list[str] = []
     resumed: bool = False
     masks: Masks = NONE
 
@@ -201,8 +212,8 @@ def _cut(whole: LineageRecording, found: list[Step], at: str) -> tuple[int, int]
     number = int(match[2])
     if match[1] != "seq":
         if number >= len(found):
-            last = f"0 to {len(found) - 1}" if found else "none"
-            raise UnknownStep(f"no step {number}: the run has steps {last}", at=at)
+            has = f"steps 0 to {len(found) - 1}" if found else "no steps"
+            raise UnknownStep(f"no step {number}: the run has {has}", at=at)
         return number, found[number].seq
     own = len(whole.segments) - 1
     rows = _last(whole.segments[-1].recording)
@@ -246,7 +257,17 @@ class _Planned:
             changed.append("system prompt" if prompt.system is not None else "user prompt")
         self._check(change)
         total = self._fork.change.then(change)
-        return msgspec.structs.replace(self._fork, change=total, changed=changed, edits=edits)
+        doubts = [*self._misspelled(plan.set)]
+        return msgspec.structs.replace(self._fork, change=total, changed=changed, edits=edits, doubts=doubts)
+
+    def _misspelled(self, fields: Iterable[str]) -> Iterator[str]:
+        """Fields that no request here has, and whose name is nearly that of one: compatible servers may know them."""
+        if self._next is None:
+            return
+        known = sorted({*COMMON_FIELDS, *fields_of(self._cassette.request(self._next))})
+        for name in fields:
+            if name not in known and (near := difflib.get_close_matches(name, known, 1, 0.75)):
+                yield f"{name} is set, which is no field of the request: did you mean {near[0]}?"
 
     def _first_decision(self) -> Exchange | None:
         return next((e for e in self._cassette.exchanges if e.kind == "decision" and e.started >= self._seq), None)

@@ -23,6 +23,14 @@ _FIELDS: dict[str, dict[str, str | None]] = {
 }
 """What a common name is called on a route; None for a thing that the route does not have."""
 
+COMMON_FIELDS = (
+    *("model", "temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "max_output_tokens", "seed"),
+    *("stop", "stop_sequences", "tool_choice", "reasoning_effort", "reasoning", "thinking", "response_format", "text"),
+    *("presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "parallel_tool_calls", "service_tier"),
+    *("verbosity", "instructions", "metadata", "generationConfig"),
+)
+"""What people set in requests of the providers, by the names that their documentation has."""
+
 _THOUGHTS = ("thinking", "redacted_thinking")
 _raw_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _raw_list = msgspec.json.Decoder(list[msgspec.Raw])
@@ -90,6 +98,14 @@ def _joined(body: bytes, parts: dict[str, bytes], done: list[str]) -> tuple[byte
     if not done:
         return body, []
     return b"{" + b",".join(_encode(name) + b":" + raw for name, raw in parts.items()) + b"}", done
+
+
+def fields_of(body: bytes) -> list[str]:
+    """The names at the top of a request; none of one that is no JSON object."""
+    try:
+        return list(_raw_object.decode(body))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return []
 
 
 def held_at_provider(body: bytes) -> str | None:
