@@ -33,6 +33,15 @@ MUTANTS = (
         tests=(f"{GOES_ON}[5]", NOT_AGAIN),
     ),
     Mutant(
+        "a-denial-gives-way-to-the-default",
+        promise=2,
+        breaks="Who denied a request finds it granted, because the answer found no room on the disk.",
+        file="engine/fail_open.py",
+        old="if not isinstance(error, GONE):",
+        new="if True:",
+        tests=(f"{OPEN}test_an_answer_counts_whether_it_can_be_written_or_not",),
+    ),
+    Mutant(
         "what-nobody-recorded-did-not-happen",
         promise=2,
         breaks="A resume makes the calls again that a run made behind the end of its record.",

@@ -20,6 +20,15 @@ MUTANTS = (
         tests=(GATE,),
     ),
     Mutant(
+        "a-marked-step-opens-nothing",
+        promise=2,
+        breaks="Branches in which nothing crosses are twins: a study of them names the wrong step.",
+        file="engine/fork.py",
+        old='self._go_live("step")',
+        new="pass",
+        tests=("tests/fork/test_twins.py::test_a_branch_in_which_nothing_crosses_is_no_twin_either",),
+    ),
+    Mutant(
         "unknown-runs-again",
         promise=2,
         breaks="What had started when a record broke off is taken for never begun.",

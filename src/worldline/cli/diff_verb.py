@@ -94,8 +94,16 @@ def _show(found: RunDiff, runs: tuple[Recording, Recording]) -> None:
 
 def _labels(runs: tuple[Recording, Recording]) -> tuple[str, str]:
     """What the two are called here: briefly, but never both the same."""
-    brief = short(runs[0].run_id), short(runs[1].run_id)
+    brief = _id(runs[0]), _id(runs[1])
     return brief if brief[0] != brief[1] else (f"A ({brief[0]})", f"B ({brief[1]})")
+
+
+def _id(run: Recording) -> str:
+    """The end of a run's id, whatever its folder is called here."""
+    try:
+        return short(str(run.header.data["run"]))
+    except Damaged:
+        return short(run.run_id)
 
 
 def _of(run: Recording) -> str:
