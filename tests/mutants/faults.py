@@ -19,7 +19,7 @@ MUTANTS = (
         promise=1,
         breaks="A call that began on record takes its agent down when its end can't be written.",
         file="engine/fail_open.py",
-        old="        except LogBroken as error:\n            self._inner = None\n",
+        old="        except GONE as error:\n            self._inner = None\n",
         new="        except ZeroDivisionError as error:\n            self._inner = None\n",
         tests=(f"{GOES_ON}[28]",),
     ),
