@@ -46,7 +46,7 @@ MUTANTS = (
         promise=2,
         breaks="A resume makes the calls again that a run made behind the end of its record.",
         file="engine/gate.py",
-        old="return UNRECORDED if self._unrecorded else None",
+        old="return UNRECORDED if self._unrecorded and (self._resumed or declared is not None) else None",
         new="return None",
         tests=(NOT_AGAIN,),
     ),
