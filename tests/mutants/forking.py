@@ -114,8 +114,8 @@ MUTANTS = (
         promise=6,
         breaks="What the agent says again of the prefix is written into the branch.",
         file="engine/fork.py",
-        old="if self._notes[kind, src, lane] > 0:",
-        new="if self._notes[kind, src, lane] < 0:",
+        old="if self._spoken.again(kind, src, lane):",
+        new="if self._spoken.again(kind, src, lane) and lane == 0:",
         tests=(f"{LINEAGE}test_forks_of_forks_to_a_depth_of_22_keep_what_each_ancestor_saw",),
     ),
     Mutant(
