@@ -244,6 +244,8 @@ def _say(recording: Recording, result: BranchResult, number: str) -> None:
         render.line(f"  + {found.get('actual')}", cut=True)
         if found.get("hint"):
             render.line(f"  {found['hint']}")
+        if found.get("kind") == "unconsumed" and result.exit:
+            render.line(f"  the command ended with {result.exit}, before it had come to the fork")
         render.volatile(found.get("masks", []))
         render.masks(result.masks, result.masked)
         render.line("  nothing went live, and the run is as it was")

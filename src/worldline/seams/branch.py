@@ -168,7 +168,8 @@ class BranchSession:
             news = self.boundary.end()
         except NotReproducible as refused:
             self._discard()
-            return self._told(NOT_REPRODUCIBLE, error=str(refused), divergence=_plain(refused.facts))
+            found, code = _plain(refused.facts), outcome.get("exit")
+            return self._told(NOT_REPRODUCIBLE, error=str(refused), divergence=found, exit=code)
         if not news and self._adds_nothing(outcome):
             self.session.discard()
             return self._told(NOTHING_NEW, exit=outcome.get("exit"))
@@ -260,7 +261,10 @@ def differing_agent(point: ForkPoint, agent: Mapping[str, Any]) -> str | None:
     """In which way the program is another than the recorded one, where both are known; None where it is the same."""
     before, now = point.parent.header.data.get("agent", {}), agent
     known = before.get("program_sha256"), now.get("program_sha256")
-    return f"{CHANGED_AGENT}: {now.get('name')}" if all(known) and known[0] != known[1] else None
+    if not all(known) or known[0] == known[1]:
+        return None
+    was = f", where it was {before.get('name')}" if before.get("name") != now.get("name") else ""
+    return f"{CHANGED_AGENT}: {now.get('name')}{was}"
 
 
 def substrate(point: ForkPoint, as_it_stands: bool) -> tuple[str, str | None]:
