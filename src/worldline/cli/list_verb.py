@@ -37,6 +37,7 @@ def command(studies: bool, directory: Path | None, as_json: bool, store: Path | 
     """List the runs of a store, newest first.
 
     DIR is a store, or a folder with one or with bundles; without it the nearest `.worldline/runs` upwards from here.
+    What stands in the logs is not looked at: whether a run was changed is for `worldline verify` to say.
     """
     store = store_of(directory or store)
     if studies:
