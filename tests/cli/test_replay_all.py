@@ -12,13 +12,13 @@ import pytest
 from tests.cli.terminal import ANEW, environment, worldline
 from worldline.testing.provider import Provider
 
-AGENT = """import sys
-from openai import OpenAI
+AGENT = """import json, os, sys
+from urllib.request import Request, urlopen
 print("what nobody wants to see in a report")
 for number in range(2):
-    OpenAI().chat.completions.create(
-        model="m", messages=[{"role": "user", "content": f"{sys.argv[1]}, part {number}"}]
-    )
+    asked = {"model": "m", "messages": [{"role": "user", "content": f"{sys.argv[1]}, part {number}"}]}
+    head = {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "Content-Type": "application/json"}
+    urlopen(Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", json.dumps(asked).encode(), head)).read()
 """
 STORE = Path("history")
 

@@ -289,12 +289,12 @@ def _say(session: RecordingSession, path: Path, as_json: bool) -> None:
 
 def _opened(session: RecordingSession) -> Recording | None:
     """What was recorded; None where a recording that failed open left nothing that can be read."""
+    if session.lost is None:
+        return Recording(session.recorder.attempt)
     try:
         recording = Recording(session.recorder.attempt)
         _ = recording.header
     except (WorldlineError, OSError):
-        if session.lost is None:
-            raise
         return None
     return recording
 
