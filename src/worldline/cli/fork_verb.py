@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -184,11 +182,10 @@ def drive_command(
         found = boundary.failure or recorder.broken
         return str(found) if found else None
 
-    stdout = (sys.stderr or subprocess.DEVNULL) if as_json else None
     words, folder = branch.launch(command)
     for note in branch.notes:
         render.verdict("warn", note, err=True)
-    ended = process.run(words, branch.environment, stdout, tick, workspace or folder)
+    ended = process.run(words, branch.environment, process.stdout_beside(as_json), tick, workspace or folder)
     reason = f"interrupted by {ended.interrupted_by}" if ended.interrupted_by else None
     return branch.close(ended.outcome(), reason)
 

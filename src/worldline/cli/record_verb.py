@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -158,7 +156,7 @@ def command(
 def _unrecorded(command: tuple[str, ...], error: WorldlineError, as_json: bool) -> int:
     """Run a command of which nothing can be recorded."""
     render.verdict("warn", f"{error}; the command runs, and is on no record", err=True)
-    ended = process.run(command, os.environ, (sys.stderr or subprocess.DEVNULL) if as_json else None)
+    ended = process.run(command, os.environ, process.stdout_beside(as_json))
     if as_json:
         render.emit_json({"path": None, **ended.outcome(), "lost": {"why": str(error), "calls": None}})
     return ended.code
@@ -210,8 +208,7 @@ def _run(session: RecordingSession, command: tuple[str, ...], as_json: bool) -> 
     ended: process.Ended | None = None
     failure: WorldlineError | None = None
     try:
-        stdout = (sys.stderr or subprocess.DEVNULL) if as_json else None
-        ended = process.run(command, session.environment(), stdout, tick)
+        ended = process.run(command, session.environment(), process.stdout_beside(as_json), tick)
         recorder.outcome = {**ended.outcome(), **recorder.outcome}
     except WorldlineError as error:
         recorder.outcome["outcome"], failure = "failed", error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from worldline.cli.hints import from_here
 from worldline.cli.options import store_of
 from worldline.engine import clock
 from worldline.engine.replay import ReplayReport
-from worldline.engine.steps import steps
+from worldline.engine.steps import step_at, steps
 from worldline.errors import RecordingNotFound, UsageError, WorldlineError
 from worldline.model.ids import short
 from worldline.seams import process
@@ -25,6 +25,7 @@ from worldline.store.catalog import entries
 from worldline.store.listed import Entry
 from worldline.store.reconcile import refuse_doubt
 from worldline.store.recording import Recording
+from worldline.store.secrets.vault import unmarked
 
 MARKS = {
     "equivalent": "ok",
@@ -36,9 +37,7 @@ MARKS = {
 }
 GOOD = ("equivalent", "prefix-equivalent")
 SKIPPED = ("running", "contained")
-_MARKER = re.compile(r"\[secret:([A-Za-z0-9_.-]{1,64})\]")
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, 2.2: Char
-
 
 Replay = Callable[[Recording], tuple[ReplayReport, process.Ended | None]]
 
@@ -85,7 +84,10 @@ def replay_all(folder: Path, replay: Replay, junit: Path | None, as_json: bool, 
     if not found:
         raise RecordingNotFound(f"no recording to replay in {folder}", path=str(folder))
     came = Came()
-    for each in _each(found, replay, came):
+    for entry in found:
+        each, came.interrupted_by = _replayed(entry, replay)
+        if came.interrupted_by is not None:  # it was ended by us: nothing is said of it, and no other begun
+            break
         came.done.append(each)
         came.counts[each.verdict] += 1
         if not as_json:
@@ -108,12 +110,12 @@ def own_command(recording: Recording) -> tuple[str, ...]:
     words = recording.header.data["agent"].get("command")
     if not isinstance(words, list) or not words:
         raise UsageError("it was not recorded with a command: give one behind --")
-    return tuple(_MARKER.sub(_value, str(word)) for word in words)
+    return tuple(unmarked(str(word), _value) for word in words)
 
 
-def _value(found: re.Match[str]) -> str:
-    if (value := os.environ.get(found[1])) is None:
-        raise UsageError(f"the secret {found[1]} stood in the words of its command: set the variable of that name")
+def _value(label: str) -> str:
+    if (value := os.environ.get(label)) is None:
+        raise UsageError(f"the secret {label} stood in the words of its command: set the variable of that name")
     return value
 
 
@@ -121,38 +123,32 @@ def _entries(folder: Path) -> list[Entry]:
     return (folder.is_dir() and entries(folder)) or entries(store_of(folder))
 
 
-def step_of(recording: Recording, seq: int | None) -> int | None:
-    """The step in which a row stands; None before the first."""
-    return None if seq is None else max((step.index for step in steps(recording) if step.seq <= seq), default=None)
-
-
-def _each(found: list[Entry], replay: Replay, came: Came) -> Iterator[Replayed]:
-    for entry in found:
-        began = clock.monotonic_ns()
-        report: ReplayReport | None = None
-        step, why = None, None
+def _replayed(entry: Entry, replay: Replay) -> tuple[Replayed, str | None]:
+    """What came of one, and the signal to us that ended its command. What fails stops none of the others."""
+    began = clock.monotonic_ns()
+    report: ReplayReport | None = None
+    ended: process.Ended | None = None
+    verdict, step, why = entry.disposition, None, None
+    if verdict not in SKIPPED:
         try:
-            if entry.disposition not in SKIPPED:
-                recording = refuse_doubt(open_recording(entry.path))
-                report, ended = replay(recording)
-                step = step_of(recording, report.divergence.seq) if report.divergence is not None else None
-                why = report.first_divergence
-                came.interrupted_by = ended.interrupted_by if ended is not None else None
-        except WorldlineError as error:  # the others are replayed all the same
-            why = str(error)
-        if came.interrupted_by is not None:  # it was ended by us: nothing is said of it, and no other begun
-            return
-        missing = "ineligible" if why is not None else entry.disposition
-        yield Replayed(
-            run=entry.run,
-            path=str(from_here(Path(entry.path))),
-            task=entry.task,
-            verdict=report.verdict if report is not None else missing,
-            step=step,
-            why=why,
-            seconds=(clock.monotonic_ns() - began) / 1e9,
-            report=report.to_json() if report is not None else None,
-        )
+            recording = refuse_doubt(open_recording(entry.path))
+            report, ended = replay(recording)
+            verdict, why = report.verdict, report.first_divergence
+            if report.divergence is not None and report.divergence.seq is not None:
+                step = step_at(steps(recording), report.divergence.seq)
+        except WorldlineError as error:
+            verdict, why = report.verdict if report is not None else "ineligible", str(error)
+    replayed = Replayed(
+        run=entry.run,
+        path=str(from_here(Path(entry.path))),
+        task=entry.task,
+        verdict=verdict,
+        step=step,
+        why=why,
+        seconds=(clock.monotonic_ns() - began) / 1e9,
+        report=report.to_json() if report is not None else None,
+    )
+    return replayed, ended.interrupted_by if ended is not None else None
 
 
 def _say(each: Replayed) -> None:

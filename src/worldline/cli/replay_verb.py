@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -17,12 +16,13 @@ import msgspec
 from worldline.cli import render
 from worldline.cli.options import json_option, mask_option, recording_of, run_argument, store_option
 from worldline.cli.replay_all import own_command as words_of
-from worldline.cli.replay_all import replay_all, step_of
+from worldline.cli.replay_all import replay_all
 from worldline.engine.calibrating import Calibration
 from worldline.engine.eligibility import require_attested
 from worldline.engine.masking import crossing_masks, masks_here
 from worldline.engine.proposing import options
 from worldline.engine.replay import ReplayReport, inspect
+from worldline.engine.steps import step_at, steps
 from worldline.errors import Ineligible
 from worldline.model.masks import Mask
 from worldline.seams import process
@@ -227,8 +227,7 @@ def _driven(
     if complaints is not None:  # one of many: what stands on our stdin is none of theirs
         nothing = subprocess.DEVNULL
         return process.run(command, session.environment(alone=True), nothing, stderr=complaints, stdin=nothing)
-    stdout = (sys.stderr or subprocess.DEVNULL) if as_json else None
-    return process.run(command, session.environment(alone=True), stdout)
+    return process.run(command, session.environment(alone=True), process.stdout_beside(bool(as_json)))
 
 
 def _say(recording: Recording, report: ReplayReport, child: process.Ended | None) -> None:
@@ -294,7 +293,7 @@ def _say_divergence(recording: Recording, report: ReplayReport) -> None:
     found = report.divergence
     assert found is not None
     kind = "" if found.kind == "changed" else f" ({found.kind})"
-    at = step_of(recording, found.seq)
+    at = None if found.seq is None else step_at(steps(recording), found.seq)
     where = f"step {at}, " if at is not None else ""
     seq = f", seq {found.seq}, {found.call}" if found.seq is not None else ""
     render.verdict("failed", f"diverged{kind} at {where}{found.name}{seq}")

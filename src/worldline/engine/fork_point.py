@@ -20,7 +20,7 @@ from worldline.engine.exchanges import Exchange
 from worldline.engine.lineage import LineageRecording, attempts_in, branch_of, genesis_of
 from worldline.engine.masking import NONE, in_force, masks_given, masks_of
 from worldline.engine.plan import Plan
-from worldline.engine.steps import Step, steps
+from worldline.engine.steps import Step, step_at, steps
 from worldline.engine.tally import failed_response
 from worldline.errors import Damaged, Ineligible, UnknownStep, UsageError
 from worldline.model.dialects.change import (
@@ -314,7 +314,7 @@ class _Planned:
         raise UnknownStep(f"{call} has no result in the run", call=call)
 
     def _step_of(self, exchange: Exchange) -> int:
-        return max((step.index for step in self._steps if step.seq <= exchange.started), default=0)
+        return step_at(self._steps, exchange.started) or 0
 
     def _prompt(self, text: str, role: str) -> Change:
         if self._next is None:

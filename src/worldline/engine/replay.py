@@ -178,15 +178,15 @@ class ReplayBoundary:
         self._lineage = _continues(recording, tools)
         self._changes = self._lineage.changes if self._lineage is not None else []
         self._forks = self._lineage.forks() if self._lineage is not None else None
-        self._spoken = Spoken()
-        if self._lineage is not None and any(fork.by_step for fork in self._forks or ()):
-            for event in self._lineage.events():
-                self._spoken.fold(event, self._lineage)
         held = recording.header.data.get("secrets", {})
         self.vault = Vault(secrets or {}, key_shapes=held.get("shapes", 0) == shapes.VERSION)
         self._restriction = Restriction.of(recording.header.data)
         self.partial = recording.disposition != "complete"
         cassette = folding.cassette() if self._lineage is None else _continued(self._lineage)
+        self._spoken = Spoken()
+        if self._lineage is not None:
+            for event in cassette.notes:
+                self._spoken.fold(event, self._lineage)
         self._calibrating = Calibrating() if calibrates else None
         self.matcher = Matcher(
             cassette,

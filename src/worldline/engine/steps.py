@@ -11,7 +11,7 @@ The fold follows the log row by row, so that a first step is there before the lo
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -85,6 +85,11 @@ def each_step(recording: Recording, most: int | None = None) -> Iterator[Step]:
     answer is read to 8 MiB. Reading stops where the caller stops.
     """
     return _Fold(Excerpts(recording, most)).steps()
+
+
+def step_at(found: Iterable[Step], seq: int) -> int | None:
+    """The number of the step in which a row stands, of those found; None before the first."""
+    return max((step.index for step in found if step.seq <= seq), default=None)
 
 
 class _OpenCalls:

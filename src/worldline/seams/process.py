@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -33,6 +34,11 @@ class Ended(msgspec.Struct, frozen=True):
     def outcome(self) -> dict[str, Any]:
         """The part of a run's outcome that the command's end says."""
         return {"outcome": "succeeded" if self.code == 0 else "failed", "exit": self.code, "signal": self.signal}
+
+
+def stdout_beside(as_json: bool) -> IO[Any] | int | None:
+    """Where a command's stdout goes: to our own, or out of its way where that carries one JSON document and no more."""
+    return (sys.stderr or subprocess.DEVNULL) if as_json else None
 
 
 def run(

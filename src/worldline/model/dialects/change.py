@@ -102,20 +102,21 @@ def _joined(body: bytes, parts: dict[str, bytes], done: list[str]) -> tuple[byte
 
 def fields_of(body: bytes) -> list[str]:
     """The names at the top of a request; none of one that is no JSON object."""
-    try:
-        return list(_raw_object.decode(body))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return []
+    return list(_parts(body))
 
 
 def held_at_provider(body: bytes) -> str | None:
     """The name of the field with which a request leans on state that goes on at the provider: a conversation."""
-    try:
-        parts = _raw_object.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    found = parts.get("conversation")
+    found = _parts(body).get("conversation")
     return None if found is None or bytes(found) == b"null" else "conversation"
+
+
+def _parts(body: bytes) -> dict[str, msgspec.Raw]:
+    """What stands at the top of a request; nothing in one that is no JSON object."""
+    try:
+        return _raw_object.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
 
 
 def user_prompt(route: str, body: bytes) -> str | None:

@@ -13,7 +13,7 @@ import re
 import threading
 from binascii import a2b_base64
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -22,10 +22,11 @@ from worldline.store.secrets import shapes
 from worldline.store.secrets.forms import SHORTEST, all_forms, forms
 from worldline.store.secrets.scanner import Scanner
 
-__all__ = ["MARKER", "MIN_LENGTH", "Span", "Vault", "Window", "forms", "marker"]
+__all__ = ["MARKER", "MIN_LENGTH", "Span", "Vault", "Window", "forms", "marker", "unmarked"]
 
 MIN_LENGTH = 8
 MARKER = re.compile(rb"\[secret:[A-Za-z0-9_.-]{1,64}\]")
+_PREFIX = len("[secret:")
 _PART = 1 << 20
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -33,6 +34,13 @@ _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 def marker(label: str) -> str:
     """What stands in the record in place of a secret."""
     return f"[secret:{label}]"
+
+
+def unmarked(text: str, value: Callable[[str], str]) -> str:
+    """A text with what `value` gives for a label in the place of each of its markers."""
+    data = text.encode("utf-8", "surrogatepass")
+    given = MARKER.sub(lambda found: value(found[0][_PREFIX:-1].decode()).encode("utf-8", "surrogatepass"), data)
+    return given.decode("utf-8", "surrogatepass")
 
 
 class Span(NamedTuple):

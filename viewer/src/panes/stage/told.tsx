@@ -48,15 +48,15 @@ export function Told({ body, fresh, layer }: RendererProps): JSX.Element {
               {message.result !== undefined && hidden ? (
                 <MaskedBox what={plural(message.result.text.length, "character")} seq={decision.seq} />
               ) : (
-                <Said value={message.result?.text ?? message.text} />
-              )}
-              {/* A picture is what came back, whoever brings it: agents that look at a screen show it as their user. */}
-              {message.pictures === undefined ? null : hidden ? (
-                message.result === undefined ? (
-                  <MaskedBox what={plural(message.pictures.length, "picture")} seq={decision.seq} />
-                ) : null
-              ) : (
-                <Pictures pictures={message.pictures} />
+                <>
+                  <Said value={message.result?.text ?? message.text} />
+                  {/* A picture is what came back, whoever brings it: agents that look at a screen show it as their user. */}
+                  {message.pictures !== undefined && hidden ? (
+                    <MaskedBox what={plural(message.pictures.length, "picture")} seq={decision.seq} />
+                  ) : (
+                    <Pictures pictures={message.pictures} />
+                  )}
+                </>
               )}
             </div>
           ))}
