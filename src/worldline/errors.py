@@ -58,7 +58,7 @@ WorldlineError                      4   anything of ours
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 
 class WorldlineError(Exception):
@@ -101,6 +101,12 @@ class NotARecording(UsageError):
 
 class UnknownStep(UsageError):
     """The run has no such step, row or call. `facts` has what was asked for."""
+
+    @classmethod
+    def among(cls, number: int, found: range) -> Self:
+        """For a step that is not among those of the run."""
+        several = f"steps {found.start:,} to {found.stop - 1:,}" if len(found) > 1 else f"step {found.start:,} alone"
+        return cls(f"no step {number:,}: the run has {several if found else 'no steps'}", step=number, steps=len(found))
 
 
 class SecretRefused(UsageError):

@@ -19,7 +19,7 @@ def test_a_run_is_packed_verified_and_shown_as_it_was(clerk: Recorded) -> None:
     for number, step in enumerate(shown["steps"]):
         assert worldline("show", "run.skn", "--step", str(number), "--json").json["steps"] == [step]
     beyond = worldline("show", "run.skn", "--step", "99")
-    assert beyond.code == 64 and f"the run has {len(shown['steps'])}, counted from 0" in beyond.complaint
+    assert beyond.code == 64 and f"no step 99: the run has steps 0 to {len(shown['steps']) - 1}" in beyond.complaint
     assert worldline("pack", "latest", "-o", "run.skn").code == 64
 
 

@@ -122,7 +122,7 @@ def test_show_says_what_a_step_holds_in_full(clerk: Recorded) -> None:
         "    result    order 813: shade, 1 piece",
     ]
     beyond = worldline("show", "latest", "--step", "3")
-    assert (beyond.code, beyond.complaint) == (64, "no step 3: the run has 3, counted from 0")
+    assert (beyond.code, beyond.complaint) == (64, "no step 3: the run has steps 0 to 2")
 
 
 def test_the_recorder_says_what_happened_and_what_to_type_next(clerk: Recorded) -> None:

@@ -129,6 +129,9 @@ def test_a_command_ends_by_itself_on_a_full_disk_and_is_not_done_again_by_a_resu
     assert len(paid.read_text().split()) == 120, "a payment that nobody saw was made again"
     allowed = command(other, "resume", "latest", "--policy", str(rules), *agent)
     assert len(paid.read_text().split()) == 120 + 60 - recorded, allowed.stderr
+    forked = command(store, "fork", "latest", "--at", "seq:20", *agent)
+    assert forked.returncode == 0, forked.stderr
+    assert GONE_ON not in command(store, "show", "latest").stdout, "what its parent did later is no part of a fork"
 
 
 def test_in_process_a_streamed_answer_comes_whole_and_leaving_the_block_raises_nothing(

@@ -11,7 +11,7 @@ import click
 from worldline.cli import render
 from worldline.cli.options import json_option, recording_of, run_argument, store_option
 from worldline.engine import clock
-from worldline.engine.steps import each_step
+from worldline.engine.steps import the_step
 from worldline.errors import UsageError
 from worldline.store import notes
 from worldline.store.recording import Recording
@@ -78,7 +78,7 @@ def command(
 
 
 def _seq_of(recording: Recording, place: str | None) -> tuple[int, str]:
-    """The row that a place names, and the place. Raises `UsageError` for none."""
+    """The row that a place names, and the place. Raises `UsageError`, `UnknownStep` for none."""
     if place is None:
         return 0, "seq:0"
     kind, _, number = place.partition(":")
@@ -86,12 +86,7 @@ def _seq_of(recording: Recording, place: str | None) -> tuple[int, str]:
         raise UsageError(f"no place {place!r}; give step:N or seq:N", place=place)
     if kind == "seq":
         return int(number), place
-    count = 0
-    for step in each_step(recording, most=1):
-        if step.index == int(number):
-            return step.seq, place
-        count += 1
-    raise UsageError(f"no step {number}; it has {render.counted(count, 'step')}, numbered from 0", place=place)
+    return the_step(recording, int(number), most=1).seq, place
 
 
 def _list(found: Sequence[Mapping[str, Any]], auditing: bool) -> None:

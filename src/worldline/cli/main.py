@@ -24,6 +24,7 @@ VERBS = {
     "show": "Show a run step by step.",
     "view": "Look at a run in the browser: finished or live, one, two, or all of a store.",
     "pack": "Pack a sealed run into one file that any ZIP tool opens.",
+    "unpack": "Make a bundle a run of the store again, to fork, resume and study it.",
     "export": "Write a run as a page that shows it, or as what other tools read.",
     "annotate": "Add a note beside a run; list them, or take one back.",
     "media": "Make a video of a run's screenshots, in its bundle or beside it.",

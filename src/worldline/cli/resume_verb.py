@@ -99,7 +99,7 @@ def settled(recording: Recording) -> Recording:
     a second time.
     """
     if isinstance(recording, PackedRecording):
-        raise UsageError("a bundle cannot be resumed: give the run's id or directory")
+        raise UsageError(f"a bundle cannot be resumed: {recording.way_in}")
     run = recording.run_directory
     if any(state.state == "live" for state in reconcile(run, account)):
         raise WriterConflict(f"{run} is being recorded; resume it when its recorder has ended", run=run.name)

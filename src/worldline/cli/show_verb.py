@@ -14,9 +14,9 @@ from worldline.cli import render
 from worldline.cli.hints import next_commands, nothing_crossed
 from worldline.cli.options import json_option, recording_of, run_argument, store_option
 from worldline.engine.eligibility import may_have_gone_on
-from worldline.engine.lineage import Branch, LineageRecording, branch_of
-from worldline.engine.steps import Step, each_step, steps
-from worldline.errors import Damaged, ReadError, UsageError
+from worldline.engine.lineage import Branch, branch_of, parent_of
+from worldline.engine.steps import Step, each_step, steps, the_step
+from worldline.errors import Damaged, ReadError
 from worldline.model.ids import short
 from worldline.store.bundle.cut import open_readable
 from worldline.store.forget.availability import AVAILABLE, CORRUPT, MISSING, STATES, availabilities, expired, when
@@ -45,7 +45,7 @@ def command(run: str, number: int | None, as_json: bool, store: Path | None) -> 
     """
     recording = open_readable(lambda: recording_of(run, store), run)
     if number is not None:
-        chosen = [_step(recording, number, None if as_json else BEGINNING)]
+        chosen = [the_step(recording, number, None if as_json else BEGINNING)]
     elif as_json:
         chosen = steps(recording)
     if as_json:
@@ -62,17 +62,6 @@ def command(run: str, number: int | None, as_json: bool, store: Path | None) -> 
 GONE_ON = "it failed open and broke off: behind the end of its record the agent may have acted, on no record"
 
 
-def _step(recording: Recording, number: int, most: int | None) -> Step:
-    """One step; what stands behind it is not read. Raises `UsageError` where there is none of that number."""
-    count = first = 0
-    for step in each_step(recording, most):
-        if step.index == number:
-            return step
-        first = first if count else step.index
-        count += 1
-    raise UsageError(f"no step {number}: the run has {count}, counted from {first}", step=number)
-
-
 def _branch(recording: Recording) -> Branch | None:
     """What a branch says of the fork that made it; None for a run that is no branch."""
     try:
@@ -82,11 +71,17 @@ def _branch(recording: Recording) -> Branch | None:
 
 
 def _may_have_gone_on(recording: Recording) -> bool:
-    """Whether its agent may have acted on no record, or that of a run which it goes on from."""
+    """Whether its agent may have acted on no record, or that of a run which it resumes.
+
+    A fork goes on from a row that is there: what its parent did behind its end is no part of it.
+    """
     with suppress(ReadError):  # what is wrong with its lineage is said elsewhere
-        if _header(recording).get("parent") is not None:
-            return any(may_have_gone_on(segment.recording) for segment in LineageRecording(recording).segments)
-        return may_have_gone_on(recording)
+        while not may_have_gone_on(recording):
+            branch, left = branch_of(recording), parent_of(recording)
+            if branch is None or left is None or not branch.resumed:
+                return False
+            recording = left[0]
+        return True
     return False
 
 

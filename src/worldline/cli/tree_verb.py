@@ -34,7 +34,7 @@ def command(run: str, as_json: bool, store: Path | None) -> int:
     """
     recording = recording_of(run, store)
     if isinstance(recording, PackedRecording):
-        raise UsageError("a tree is read from a store; give the run's id or directory, not a bundle")
+        raise UsageError(f"it is a bundle, and a tree is read from a store: {recording.way_in}")
     tree = tree_of(recording)
     if as_json:
         roots, deeper = tree.nested()

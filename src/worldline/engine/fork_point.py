@@ -186,7 +186,7 @@ def _last_failures(whole: LineageRecording, cassette: Cassette) -> int:
 def _eligible(recording: Recording, tools: str, watch: Callable[[int], None]) -> LineageRecording:
     """The lineage of a recording that can be forked. Raises `Ineligible` with all reasons."""
     if isinstance(recording, PackedRecording):
-        reason = "it is a bundle: a branch finds its parent in its store; give the run's directory"
+        reason = f"it is a bundle, and a branch finds its parent in its store: {recording.way_in}"
         raise Ineligible(reason, reasons=[reason])
     if recording.manifest is None:
         live = "it is being recorded; fork it when it has ended"
@@ -212,8 +212,7 @@ def _cut(whole: LineageRecording, found: list[Step], at: str) -> tuple[int, int]
     number = int(match[2])
     if match[1] != "seq":
         if number >= len(found):
-            has = f"steps 0 to {len(found) - 1}" if found else "no steps"
-            raise UnknownStep(f"no step {number}: the run has {has}", at=at)
+            raise UnknownStep.among(number, range(len(found)))
         return number, found[number].seq
     own = len(whole.segments) - 1
     rows = _last(whole.segments[-1].recording)

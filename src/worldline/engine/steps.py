@@ -21,7 +21,7 @@ from worldline.engine.exchanges import Exchange, fold
 from worldline.engine.facts import response_decision
 from worldline.engine.stream import KEPT
 from worldline.engine.tally import StepCounter, failed_response
-from worldline.errors import Damaged
+from worldline.errors import Damaged, UnknownStep
 from worldline.model.dialects import Decision
 from worldline.model.events import Event
 from worldline.store.recording import Recording
@@ -85,6 +85,17 @@ def each_step(recording: Recording, most: int | None = None) -> Iterator[Step]:
     answer is read to 8 MiB. Reading stops where the caller stops.
     """
     return _Fold(Excerpts(recording, most)).steps()
+
+
+def the_step(recording: Recording, number: int, most: int | None = None) -> Step:
+    """The step of that number; what stands behind it is not read. `most` as in `each_step`. Raises `UnknownStep`."""
+    count = first = 0
+    for step in each_step(recording, most):
+        if step.index == number:
+            return step
+        first = first if count else step.index
+        count += 1
+    raise UnknownStep.among(number, range(first, first + count))
 
 
 def step_at(found: Iterable[Step], seq: int) -> int | None:

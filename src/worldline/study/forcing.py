@@ -21,7 +21,7 @@ from worldline.engine.exchanges import Exchange
 from worldline.engine.lineage import opened
 from worldline.engine.steering import Answered
 from worldline.engine.steps import Step
-from worldline.errors import UsageError
+from worldline.errors import UnknownStep, UsageError
 from worldline.run import Run
 from worldline.testing.provider.routes import answer_to, spoken
 from worldline.testing.provider.script import Say, ToolCall
@@ -92,7 +92,7 @@ def plan_at(run: Run, draw: Draw, base: Mapping[str, Any]) -> dict[str, Any]:
     """The plan of the fork that a draw is. Raises `UsageError` for an intervention that cannot be made there."""
     first = first_changed(draw)
     if first >= len(run.steps):
-        raise UsageError(f"no step {first} to change: the run has {len(run.steps)}", step=first)
+        raise UnknownStep.among(first, range(len(run.steps)))
     fields = dict(base.get("set", {}))
     for do in draw.do:
         if do.kind != "set":

@@ -103,7 +103,7 @@ def prepare(
 ) -> Opening:
     """Check a study. Raises `UsageError`, `Ineligible`, `NoVerdict`, `LineageBroken` or `CommandNotFound`."""
     if isinstance(run.recording, PackedRecording):
-        reason = "it is a bundle: rollouts find their parent in its store; give the run's directory"
+        reason = f"it is a bundle, and rollouts find their parent in its store: {run.recording.way_in}"
         raise Ineligible(reason, reasons=[reason])
     if budget.money is not None and options.price is None:
         raise UsageError("a budget of money needs a price: say what a million tokens cost (--price 2.50)")

@@ -91,7 +91,7 @@ def steps_at(run: Run, at: int | str | Step | Sequence[int]) -> list[int]:
                 raise UsageError(f"a step is step:9, not {index!r}", at=index)
             index = int(word)
         if not 0 <= index < len(run.steps):
-            raise UnknownStep(f"no step {index}: the run has steps 0 to {len(run.steps) - 1}", at=str(index))
+            raise UnknownStep.among(index, range(len(run.steps)))
         found.append(index)
     if not found:
         raise UsageError("a repair needs a step to change: --at step:9")

@@ -27,7 +27,7 @@ from worldline.analysis.attribution.intervals import (
 )
 from worldline.analysis.attribution.spending import BudgetSpent, Spending, Spent
 from worldline.analysis.stats import PassRates, pass_rates, wilson
-from worldline.errors import UsageError
+from worldline.errors import UnknownStep, UsageError
 
 BATCH = 8  # rollouts of each arm between two looks
 
@@ -118,7 +118,7 @@ class Comparison(Spent, frozen=True):
 def ab(length: int, at: int, arms: Sequence[Arm], options: ABOptions | None = None) -> Asking[Comparison]:
     """Compare arms from the checkpoint before step `at`. Raises `UsageError` for arms that cannot be compared."""
     if not 0 <= at < length:
-        raise UsageError(f"there is no step {at}: the run has {length:,} steps", step=at, steps=length)
+        raise UnknownStep.among(at, range(length))
     if len(arms) < 2 or len({arm.name for arm in arms}) < len(arms):
         raise UsageError("a comparison needs two arms or more, each with a name of its own")
     if bad := [arm.name for arm in arms if any(do.step < at for do in arm.do)]:

@@ -21,7 +21,7 @@ from worldline.analysis.attribution.certify import count
 from worldline.analysis.attribution.drift import drift
 from worldline.analysis.attribution.intervals import EVERYTHING, Interval, confidence_sequence
 from worldline.analysis.attribution.spending import BudgetSpent, Spending, Spent
-from worldline.errors import UsageError
+from worldline.errors import UnknownStep, UsageError
 
 Source = Literal["recorded", "rescued", "user", "model"]
 
@@ -116,7 +116,7 @@ def repair(
     `groups` give candidates, each asked for once. Raises `UsageError` for a step or candidate that there is not.
     """
     if bad := [step for step in actions if not 0 <= step < length]:
-        raise UsageError(f"there is no step {bad[0]}: the run has {length:,} steps", step=bad[0], steps=length)
+        raise UnknownStep.among(bad[0], range(length))
     if not actions:
         raise UsageError("a repair needs a step to change: none was given")
     return _Bench(Spending(length, (options or RepairOptions()).budget), actions, options or RepairOptions()).answer(

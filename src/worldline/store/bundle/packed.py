@@ -92,6 +92,11 @@ class PackedRecording(Recording):
         """The bundle's file, or its URL as a path."""
         return Path(self.source.name)
 
+    @property
+    def way_in(self) -> str:
+        """What to do where only a run of a store will do, for messages."""
+        return f"`worldline unpack {self.source.name}` makes it a run of a store"
+
     def files(self) -> list[LogFile]:
         """The log, as one file."""
         return [self.log()]

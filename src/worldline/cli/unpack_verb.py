@@ -1,0 +1,68 @@
+"""`worldline unpack FILE.skn`: a bundle as a run of the store, to be forked, resumed and studied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from worldline.cli import render
+from worldline.cli.hints import next_commands
+from worldline.cli.options import json_option, store_option
+from worldline.errors import RecordingNotFound, UsageError
+from worldline.model.ids import short
+from worldline.store.bundle.packed import PackedRecording, is_packed
+from worldline.store.bundle.unpack import Unpacked, unpack
+from worldline.store.catalog import default_store
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  worldline unpack refund.skn
+  worldline unpack refund.skn --store elsewhere/runs
+  worldline unpack https://example.org/refund.skn"""
+)
+@click.argument("bundle")
+@json_option
+@store_option
+def command(bundle: str, as_json: bool, store: Path | None) -> int:
+    """Make a bundle a run of the store again, under its own id.
+
+    It is verified first and once more when it is written; every sealed byte comes back as it was. Then it can be
+    forked, resumed, attributed and packed like a run that was recorded here. A store that has it already is left as it
+    is. The files of its workspace's checkpoints are not in a bundle, nor are the runs that a branch goes on from.
+    """
+    if not is_packed(bundle):
+        if not Path(bundle).exists():
+            raise RecordingNotFound(f"no bundle at {bundle}", path=bundle)
+        raise UsageError(f"{bundle} is no bundle; `worldline pack` makes one of a run", path=bundle)
+    packed, home = PackedRecording(bundle), default_store(store)
+    with render.progress("unpacking", 2 * packed.log_bytes) as bar:
+        done = unpack(packed, home, bar.update)
+    parent = done.recording.header.data.get("parent")
+    missing = str(parent["run"]) if parent is not None and not (home / str(parent["run"])).is_dir() else None
+    if as_json:
+        here = done.recording
+        facts = {"run": here.run_id, "attempt": here.attempt_id, "path": str(here.path), "fresh": done.fresh}
+        render.emit_json({**facts, "checkpoints_left": done.checkpoints, "parent_missing": missing})
+    else:
+        _say(done, missing)
+    return 0
+
+
+def _say(done: Unpacked, missing: str | None) -> None:
+    name, manifest = short(done.recording.run_id), done.recording.manifest
+    assert manifest is not None
+    if done.fresh:
+        contents = render.counted(len(manifest.blobs), "content")
+        render.verdict("ok", f"unpacked {name}   {render.counted(manifest.rows, 'row')}, {contents}")
+    else:
+        render.verdict("none", f"{name} is here already, the same recording")
+    if done.checkpoints:
+        files = render.counted(done.checkpoints, "checkpoint")
+        render.verdict("warn", f"the files of its {files} are not in a bundle: a fork begins with those that are here")
+    if missing is not None:
+        render.verdict("warn", f"it is a branch of {short(missing)}, which is not here: unpack that run, too")
+    forks = ["fork {name} --at step:0 -- CMD"] if manifest.derived_from is None else []
+    render.line("  " + next_commands(done.recording, "show {name}", "view {name}", *forks))

@@ -1,0 +1,177 @@
+"""A bundle becomes a run of a store again: every sealed byte as it was, all of it or nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.golden.test_golden import HERE as GOLDEN
+from tests.golden.test_golden import VERSIONS, kept
+from tests.store import rich
+from worldline.engine.eligibility import require_attested
+from worldline.errors import Contained, Ineligible, UsageError, WorldlineError
+from worldline.store import layout
+from worldline.store.bundle.pack import pack
+from worldline.store.bundle.packed import PackedRecording
+from worldline.store.bundle.unpack import Unpacked, unpack
+from worldline.store.catalog import runs
+from worldline.store.forget.contain import contain
+from worldline.store.recording import Recording
+from worldline.store.verify import verify
+
+WHOLE = sorted(
+    f"{version}/{bundle.stem}"
+    for version in VERSIONS
+    for bundle in (GOLDEN / version).glob("*.skn")
+    if bundle.with_suffix("").is_dir() and bundle.stem != "torn"
+)
+
+
+def files_of(attempt: Path) -> dict[str, bytes]:
+    """Every file below an attempt, by its name there."""
+    return {str(path.relative_to(attempt)): path.read_bytes() for path in attempt.rglob("*") if path.is_file()}
+
+
+def unpacked(bundle: Path, store: Path) -> Unpacked:
+    return unpack(PackedRecording(str(bundle)), store)
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle with one of everything."""
+    place = tmp_path_factory.mktemp("rich")
+    pack(rich.recorded(place / "runs"), place / "rich.skn")
+    return place / "rich.skn"
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_every_old_bundle_becomes_the_very_files_that_it_was_packed_of(name: str, tmp_path: Path) -> None:
+    packed = (GOLDEN / name).with_suffix(".skn")
+    (attempt,) = (GOLDEN / name).glob("run_*/trajectory/attempts/*")
+    done = unpacked(packed, tmp_path / "runs")
+    assert done.fresh and files_of(done.recording.attempt) == files_of(attempt)
+    was, now = verify(Recording(attempt)), verify(done.recording)
+    assert now.ok and now.verdicts == was.verdicts
+    assert os.stat(done.recording.attempt).st_mode & 0o077 == 0, "its owner alone may look"
+    seen = [{path.name for path in run.iterdir()} for run in (attempt.parents[2], done.recording.run_directory)]
+    assert seen[0] - {"allowed_signers"} == seen[1], "the result and its signature, under their names"
+
+
+def test_it_packs_into_the_same_bytes_again_and_shares_contents_with_other_runs(bundle: Path, tmp_path: Path) -> None:
+    done = unpacked(bundle, tmp_path / "runs")
+    assert done.checkpoints == 1
+    pack(done.recording, tmp_path / "again.skn")
+    (tmp_path / "plain.skn").write_bytes(bundle.read_bytes())
+    assert (tmp_path / "again.skn").read_bytes() == bundle.read_bytes()
+    ordinary = list((done.recording.attempt / layout.BLOBS / layout.ORDINARY).glob("??/*"))
+    assert ordinary and all(
+        (tmp_path / "runs" / layout.POOL / blob.name[:2] / blob.name).samefile(blob) for blob in ordinary
+    )
+    again = unpacked(bundle, tmp_path / "runs")
+    assert not again.fresh and again.recording.attempt == done.recording.attempt
+
+
+def test_the_published_result_is_a_copy_which_no_strict_replay_takes_for_evidence(tmp_path: Path) -> None:
+    recording = unpacked(GOLDEN / "v1" / "complete.skn", tmp_path / "runs").recording
+    assert recording.published is not None and verify(recording).verdicts["publication"] == "ok"
+    with pytest.raises(Ineligible, match="the published result is a copy"):
+        require_attested(recording)
+
+
+def test_what_is_not_whole_or_not_what_was_sealed_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    refused: dict[str, Path] = {name: place for name, place in kept("v1").items() if place.suffix == ".skn"}
+    refused |= {"shared": GOLDEN / "v1" / "shared.skn", "torn": GOLDEN / "v1" / "torn.skn"}
+    store = tmp_path / "runs"
+    for name, place in refused.items():
+        with pytest.raises(WorldlineError) as caught:
+            unpacked(place, store)
+        assert not store.exists() or [path.name for path in store.iterdir()] in ([], [layout.POOL]), (
+            name,
+            caught.value,
+        )
+        if name in ("shared", "torn"):
+            assert isinstance(caught.value, Ineligible), name
+    assert len(refused) > 12
+
+
+def test_nothing_is_overwritten_and_what_was_contained_does_not_come_back(bundle: Path, tmp_path: Path) -> None:
+    store = tmp_path / "runs"
+    attempt = unpacked(bundle, store).recording.attempt
+    (attempt / layout.MANIFEST).unlink()
+    before = files_of(attempt)
+    with pytest.raises(UsageError, match="another recording under the same id"):
+        unpacked(bundle, store)
+    assert files_of(attempt) == before
+    other = tmp_path / "other" / "runs"
+    contain(unpacked(bundle, other).recording.run_directory, "KEY", rich.WORDS, 0, joined=lambda *_: [])
+    with pytest.raises(Contained):
+        unpacked(bundle, other)
+
+
+def test_another_attempt_of_a_run_is_put_beside_those_that_are_there(tmp_path: Path) -> None:
+    (run,) = (GOLDEN / "v1" / "two-attempts").iterdir()
+    attempts = [Recording(attempt) for attempt in layout.attempts(run)]
+    sealed = [recording for recording in attempts if recording.manifest is not None and recording.manifest.torn is None]
+    assert len(sealed) == 2
+    for number, recording in enumerate(sealed):
+        pack(recording, tmp_path / f"{number}.skn")
+    for order in ((0, 1), (1, 0)):
+        store = tmp_path / f"runs-{order[0]}"
+        done = [unpacked(tmp_path / f"{number}.skn", store) for number in order]
+        assert all(each.fresh and verify(each.recording).ok for each in done)
+        (here,) = runs(store)
+        assert [files_of(attempt) for attempt in layout.attempts(here)] == [files_of(each.attempt) for each in sealed]
+        assert [path.name for path in here.glob("*.json")] == [path.name for path in run.glob("*.json")]
+
+
+CHANGES = ("open", "write", "fsync", "fdatasync", "link", "rename", "replace", "unlink", "mkdir")
+
+
+def killed_at(number: int, act: Callable[[], object]) -> bool:
+    """Do it in a child that is gone at its `number`-th change of files. False where it came to its end before."""
+    if (child := os.fork()) == 0:
+        left = number
+
+        def counted(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*words: Any, **more: Any) -> Any:
+                nonlocal left
+                left -= 1
+                if left == 0:
+                    os._exit(9)
+                return own(*words, **more)
+
+            return call
+
+        for name in CHANGES:
+            setattr(os, name, counted(name, getattr(os, name)))
+        try:
+            act()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (0, 9), code
+    return code == 9
+
+
+def test_whenever_it_is_killed_there_is_nothing_or_all_of_it_and_the_next_try_succeeds(tmp_path: Path) -> None:
+    bundle = GOLDEN / "v1" / "seen.skn"  # a content, notes, an audit
+    number, seen = 1, set()
+    while True:
+        store = tmp_path / f"runs-{number}"
+        killed = killed_at(number, lambda store=store: unpacked(bundle, store))  # type: ignore[misc]
+        found = runs(store)
+        seen.add(len(found))
+        assert all(verify(Recording(run)).ok for run in found)
+        done = unpacked(bundle, store)
+        assert done.fresh != bool(found) and verify(done.recording).ok and runs(store) == [done.recording.run_directory]
+        shutil.rmtree(store)
+        if not killed:
+            break
+        number += 2
+    assert number > 90 and seen == {0, 1}
