@@ -40,11 +40,15 @@ def look(what: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def looking(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two questions, each with a screenshot, and a tool that gives one back."""
-    folder = tmp_path_factory.mktemp("looking")
+    return looked(tmp_path_factory.mktemp("looking"), "navy", "teal")
+
+
+def looked(folder: Path, *colours: str) -> Path:
+    """The bundle of a run in which the model is shown screens of these colours."""
     messages: list[Any] = []
     with provided(lambda ask: Say("I see.")), wl.record(folder / "runs", task="Look at the screen.") as run:
         openai = client()
-        for colour in ("navy", "teal"):
+        for colour in colours:
             url = f"data:image/png;base64,{screen(colour)}"
             shown = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": url}}]
             messages.append({"role": "user", "content": shown})
@@ -80,3 +84,21 @@ def test_what_a_model_was_shown_is_drawn_once_it_is_revealed(panel: Panel, looki
     expect(large).to_have_attribute("aria-expanded", "true")
     after = large.bounding_box()
     assert before and after and after["height"] >= before["height"]
+
+
+def test_two_runs_that_were_shown_other_pictures_are_told_apart(panel: Panel, looking: Path, tmp_path: Path) -> None:
+    panel.open(page_file, looking, looked(tmp_path, "navy", "maroon"))
+    panel.press("End")
+    compare = panel.page.get_by_role("region", name="Compare")
+    prompt = compare.get_by_role("tab", name=re.compile("^prompt"))
+    expect(prompt).to_contain_text("differs")
+    prompt.click()
+    expect(compare).to_contain_text("the requests are masked: they differ")
+    expect(compare.locator(".pair-body img")).to_have_count(0)
+    panel.reveal()
+    expect(compare).to_contain_text("The pictures differ.")
+    expect(compare).to_contain_text("The first 2 messages are the same.")
+    assert drawn(compare.locator(".prompts img")) == [[320, 200]] * 2
+    compare.get_by_role("tab", name=re.compile("^result")).click()
+    expect(compare).to_contain_text("The pictures are the same.")
+    assert "iVBOR" not in compare.inner_text()

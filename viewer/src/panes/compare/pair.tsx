@@ -5,10 +5,9 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { type Message, type Missing, type StepBody } from "../../core/types";
+import type { Message, Missing, StepBody } from "../../core/types";
 import { other, run, type Open } from "../../state/app";
 import { askReveal, masked } from "../../state/mask";
-import { plural } from "../../state/words";
 import { Icon, PERMISSION_ICON } from "../icons";
 import { isMissing } from "../inspector/masked";
 import { sides, sidesTrouble, watchBodies } from "./bodies";
@@ -17,6 +16,7 @@ import { agree } from "./differences";
 import { Screens } from "./screens";
 import { Relation } from "./spine";
 import { pairSteps, row, spine } from "./state";
+import { Prompts, Results } from "./told";
 import { RULES } from "../../core/volatile";
 
 const TABS = ["screens", "arguments", "result", "prompt", "answer", "state", "permissions"] as const;
@@ -160,7 +160,7 @@ function Body({
       return <Calls a={a} b={b} />;
     case "result":
       return hide("what came back is", agree(resultsOf(a), resultsOf(b)), () => (
-        <ValueDiff left={resultsOf(a)} right={resultsOf(b)} />
+        <Results left={resultsOf(a)} right={resultsOf(b)} />
       ));
     case "prompt": {
       const one = promptOf(a),
@@ -205,36 +205,6 @@ function Calls({ a, b }: { a: StepBody | null; b: StepBody | null }): JSX.Elemen
       </p>
       <ValueDiff left={argumentsOf(a)} right={argumentsOf(b)} />
     </>
-  );
-}
-
-/** Messages that both requests begin with are counted; the first that differs and what follows is laid side by side. */
-function Prompts({ left, right }: { left: readonly Message[]; right: readonly Message[] }): JSX.Element {
-  let same = 0;
-  while (same < left.length && same < right.length && agree(left[same], right[same])) same += 1;
-  const rest = Math.max(left.length, right.length) - same;
-  return (
-    <div class="prompts">
-      {same > 0 ? (
-        <p class="muted">
-          The first {plural(same, "message")} {same === 1 ? "is" : "are"} the same.
-        </p>
-      ) : null}
-      {Array.from({ length: Math.min(rest, 40) }, (_, n) => {
-        const one = left[same + n],
-          two = right[same + n];
-        return (
-          <article key={n} class="card">
-            <h4>
-              message {same + n} · {one?.role ?? "–"}
-              {two && two.role !== one?.role ? ` / ${two.role}` : ""}
-            </h4>
-            <TextDiff left={one ? spoken(one) : ""} right={two ? spoken(two) : ""} />
-          </article>
-        );
-      })}
-      {rest > 40 ? <p class="muted">{plural(rest - 40, "further message")} below.</p> : null}
-    </div>
   );
 }
 
@@ -305,14 +275,4 @@ function answerOf(body: StepBody | null): string {
 
 function permissionsOf(body: StepBody | null): unknown {
   return (body?.permissions ?? []).map(({ word, capability, facts }) => ({ word, capability, facts }));
-}
-
-function spoken(message: Message): string {
-  return [
-    message.result ? "" : message.text,
-    ...message.calls.map((call) => `→ ${call.name}(${call.arguments})`),
-    message.result ? `← ${message.result.text}` : "",
-  ]
-    .filter((part) => part !== "")
-    .join("\n");
 }
