@@ -9,6 +9,7 @@ TAMPER = "tests/notes/test_notes_tamper.py::"
 KILLED = "tests/notes/test_notes_killed.py::"
 MEDIA = "tests/export/test_media.py::"
 EXPORT = "tests/export/test_export.py::"
+UNPACK = "tests/store/test_unpack.py::"
 
 MUTANTS = (
     Mutant(
@@ -118,5 +119,23 @@ MUTANTS = (
         "return all(times.get(frame.seq) == frame.t for frame in frames)",
         "return len(times) > 0",
         (MEDIA + "test_media_that_are_not_of_this_run_are_reported",),
+    ),
+    Mutant(
+        "a-copy-taken-for-the-commit-point",
+        4,
+        "The result of a run that came as a bundle looks as if its attempt had published it here.",
+        "store/bundle/unpack.py",
+        "layout.write_durable(result, (recording.attempt / layout.RESULT).read_bytes())",
+        "os.link(recording.attempt / layout.RESULT, result)",
+        (UNPACK + "test_the_published_result_is_a_copy_which_no_strict_replay_takes_for_evidence",),
+    ),
+    Mutant(
+        "what-expired-is-forgotten",
+        5,
+        "A run that came as a bundle does not know that contents of it expired.",
+        "store/bundle/unpack.py",
+        "for name in (layout.EXPIRY, *layout.BESIDE)",
+        "for name in layout.BESIDE",
+        (UNPACK + "test_every_old_bundle_becomes_the_very_files_that_it_was_packed_of[v1/expired]",),
     ),
 )
