@@ -28,7 +28,7 @@ from worldline.engine.export import EXPORTS
 from worldline.engine.fork_point import ForkPoint, fork_point
 from worldline.engine.gate import PolicyEngine
 from worldline.engine.lineage import opened
-from worldline.engine.masking import crossing_masks, masks_given, masks_here
+from worldline.engine.masks import crossing_masks, masks_given, masks_here
 from worldline.engine.plan import plan_of
 from worldline.engine.replay import ReplayReport
 from worldline.engine.steps import Step, each_step, steps

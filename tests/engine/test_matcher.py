@@ -18,7 +18,7 @@ from tests.engine.recorded import action, answer, decision, recorder_in
 from worldline.engine import matcher
 from worldline.engine.boundary import Call, Live, Served, call
 from worldline.engine.content import Content
-from worldline.engine.masking import masks_given
+from worldline.engine.masks import masks_given
 from worldline.engine.replay import ReplayBoundary
 from worldline.errors import Diverged
 from worldline.store.recording import Recording

@@ -18,7 +18,7 @@ from worldline.analysis.changes import Change, changes, unpacked
 from worldline.analysis.files import CHANGED, ONLY_LEFT, FileChange, files_left
 from worldline.analysis.keys import keys_of, name_of
 from worldline.engine.lineage import opened
-from worldline.engine.masking import MaskUse, masks_of
+from worldline.engine.masks import MaskUse, masks_of
 from worldline.engine.steps import Step, ToolCall, each_step
 from worldline.errors import Damaged, Ineligible
 from worldline.model.masks import REQUEST, TOOL, Left, Mask, Masks

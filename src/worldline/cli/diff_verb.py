@@ -14,7 +14,7 @@ from worldline.analysis.files import CHANGED, ONLY_LEFT, FileChange
 from worldline.cli import render
 from worldline.cli.hints import name_of
 from worldline.cli.options import json_option, recording_of, store_option
-from worldline.engine.masking import masks_given, masks_here
+from worldline.engine.masks import masks_given, masks_here
 from worldline.errors import Damaged, UsageError
 from worldline.model.ids import short
 from worldline.model.masks import REQUEST

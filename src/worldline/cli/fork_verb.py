@@ -23,7 +23,7 @@ from worldline.cli.options import (
     store_option,
 )
 from worldline.engine.fork_point import fork_point
-from worldline.engine.masking import masks_here
+from worldline.engine.masks import masks_here
 from worldline.engine.plan import Plan, plan_of, read_plan, read_prompt
 from worldline.engine.restored import restoring
 from worldline.errors import UsageError

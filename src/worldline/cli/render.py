@@ -21,7 +21,7 @@ from worldline.model.values import scalar
 
 if TYPE_CHECKING:  # at run time they would make every short verb slow
     from worldline.analysis.difference import FirstDivergence
-    from worldline.engine.masking import MaskUse
+    from worldline.engine.masks import MaskUse
     from worldline.engine.steps import Step, ToolCall
 
 LONG_WORK_BYTES = 16 << 20

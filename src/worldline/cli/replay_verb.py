@@ -19,7 +19,7 @@ from worldline.cli.replay_all import own_command as words_of
 from worldline.cli.replay_all import replay_all
 from worldline.engine.calibrating import Calibration
 from worldline.engine.eligibility import require_attested
-from worldline.engine.masking import crossing_masks, masks_here
+from worldline.engine.masks import crossing_masks, masks_here
 from worldline.engine.proposing import options
 from worldline.engine.replay import ReplayReport, inspect
 from worldline.engine.steps import step_at, steps

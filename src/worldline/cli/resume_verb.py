@@ -20,7 +20,7 @@ from worldline.cli.options import (
 )
 from worldline.engine.account import account
 from worldline.engine.fork_point import continuation, resume_point
-from worldline.engine.masking import crossing_masks, masks_here
+from worldline.engine.masks import crossing_masks, masks_here
 from worldline.errors import UsageError, WorldlineError, WriterConflict
 from worldline.model.ids import short
 from worldline.policy.rules import rules_here

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from worldline.engine.exchanges import Exchange
-from worldline.engine.masking import MaskUse
+from worldline.engine.masks import MaskUse
 from worldline.engine.matcher import Differences, Divergence, quoted
 from worldline.engine.proposing import proposals
 from worldline.model.masks import ELEMENTS, Mask, place

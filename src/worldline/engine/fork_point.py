@@ -18,7 +18,7 @@ from worldline.engine.content import Content
 from worldline.engine.eligibility import may_have_gone_on, reasons_against, reasons_before
 from worldline.engine.exchanges import Exchange
 from worldline.engine.lineage import LineageRecording, attempts_in, branch_of, genesis_of
-from worldline.engine.masking import NONE, in_force, masks_given, masks_of
+from worldline.engine.masks import NONE, in_force, masks_given, masks_of
 from worldline.engine.plan import Plan
 from worldline.engine.steps import Step, step_at, steps
 from worldline.engine.tally import failed_response

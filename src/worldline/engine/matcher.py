@@ -19,7 +19,8 @@ from worldline.engine import clock
 from worldline.engine.cassette import Cassette
 from worldline.engine.crossing import Call, Keyed, RecordEnds
 from worldline.engine.exchanges import Exchange
-from worldline.engine.masking import NONE, Asked, Masking
+from worldline.engine.masking import Asked, Masking
+from worldline.engine.masks import NONE
 from worldline.engine.order import GRACE_SECONDS, FinishingOrder, at_once
 from worldline.engine.proposing import proposed
 from worldline.errors import Diverged, ReplayError

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from worldline.engine.masking import crossing_masks
+from worldline.engine.masks import crossing_masks
 from worldline.errors import UsageError
 
 ROTATE = "rotate"

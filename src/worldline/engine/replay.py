@@ -19,7 +19,7 @@ from worldline.engine.changing import variants
 from worldline.engine.crossing import Call, keyed
 from worldline.engine.eligibility import Folding, broken, reasons_against, reasons_before, withheld
 from worldline.engine.lineage import LineageRecording
-from worldline.engine.masking import NONE, MaskUse, in_force, masks_of, projected
+from worldline.engine.masks import NONE, MaskUse, in_force, masks_of, projected
 from worldline.engine.matcher import Divergence, Matcher
 from worldline.engine.messages import Message, messages
 from worldline.engine.recorder import described_platform

@@ -28,7 +28,7 @@ from typing import Any
 import msgspec
 
 from worldline.engine.gate import DECISIONS, MOCK, Asked, PolicyEngine, Ruling
-from worldline.engine.masking import SETTINGS
+from worldline.engine.masks import SETTINGS
 from worldline.errors import UsageError
 from worldline.model.effects import Capability, Effect
 

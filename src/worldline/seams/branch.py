@@ -15,7 +15,7 @@ import msgspec
 from worldline.engine.fork import ForkBoundary
 from worldline.engine.fork_point import ForkPoint
 from worldline.engine.gate import PolicyEngine
-from worldline.engine.masking import MaskUse
+from worldline.engine.masks import MaskUse
 from worldline.engine.replay import placeholder, resolve_secrets
 from worldline.engine.restored import BranchWorkspace, place_of, restoring
 from worldline.engine.spec import RecordingSpec, Spec

@@ -22,7 +22,7 @@ from worldline.engine.executors.inline import Inline
 from worldline.engine.executors.processes import Processes
 from worldline.engine.executors.tasks import Tasks
 from worldline.engine.fork_point import fork_point
-from worldline.engine.masking import masks_here
+from worldline.engine.masks import masks_here
 from worldline.engine.plan import plan_of
 from worldline.errors import Ineligible, UsageError
 from worldline.policy.rules import FILE, rules_here

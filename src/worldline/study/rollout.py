@@ -19,7 +19,7 @@ import msgspec
 from worldline.analysis.attribution.asking import Draw, Outcome
 from worldline.engine.cassette import Cassette
 from worldline.engine.fork_point import ForkPoint, fork_point
-from worldline.engine.masking import masks_given
+from worldline.engine.masks import masks_given
 from worldline.engine.plan import plan_of
 from worldline.engine.steps import Step
 from worldline.engine.tally import failed_response
