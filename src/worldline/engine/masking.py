@@ -75,8 +75,9 @@ class Masking:
 
     def answered(self, exchange: Exchange, asked: Asked) -> None:
         """This exchange is the answer to that call: count what was left out."""
-        self._values.update(asked.met)
-        self._exchanges.update(asked.met.keys())
+        if asked.met:  # mostly nothing was
+            self._values.update(asked.met)
+            self._exchanges.update(asked.met.keys())
         self.relied += exchange.key != asked.exact
 
     def uses(self) -> list[MaskUse]:
