@@ -28,6 +28,8 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
         signal.signal(number, usual)
 
 MEMORY = Path("/dev/shm")
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
+IN_MEMORY = f"worldline-{WORKER}-"  # how the folders of this worker's tests begin there
 SHARE = pytest.StashKey[Soak]()
 STORES = (Path.home() / ".worldline", ROOT / ".worldline")
 
@@ -119,7 +121,7 @@ def quick(tmp_path: Path) -> Iterator[Path]:
     if not MEMORY.is_dir():
         yield tmp_path
         return
-    folder = Path(tempfile.mkdtemp(dir=MEMORY, prefix="worldline-"))
+    folder = Path(tempfile.mkdtemp(dir=MEMORY, prefix=IN_MEMORY))
     yield folder
     shutil.rmtree(folder)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,8 +73,10 @@ def test_what_a_process_started_ends_with_it() -> None:
     assert done.value is not None
     child = int(done.value)
     assert _alive(child)
+    watched = os.pidfd_open(child)
     pool.close()
-    assert not _alive(child)
+    assert select.select([watched], [], [], 60)[0], "it was left running"
+    os.close(watched)
 
 
 def test_work_that_cannot_be_sent_is_refused_with_the_way_on() -> None:

@@ -172,7 +172,7 @@ def test_a_changed_odd_body_diverges_and_the_report_is_strict_json(tmp_path: Pat
         )
         done = subprocess.run(
             [sys.executable, "-m", "worldline", "replay", "--json", str(run.path), "--", sys.executable, str(script)],
-            capture_output=True, check=False, timeout=60,
+            capture_output=True, check=False, timeout=240,
         )  # fmt: skip
         assert done.returncode == 1, done.stderr.decode()
         assert strict(done.stdout.decode())["divergence"]["kind"] == "changed"
@@ -181,7 +181,7 @@ def test_a_changed_odd_body_diverges_and_the_report_is_strict_json(tmp_path: Pat
 
 def show(path: Path, *arguments: str) -> str:
     command = [sys.executable, "-m", "worldline", "show", str(path), *arguments]
-    done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, timeout=420, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode("utf-8")
 

@@ -61,7 +61,7 @@ def show(path: Path, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "worldline", "show", str(path), *arguments],
         capture_output=True,
-        timeout=120,
+        timeout=420,
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
@@ -173,7 +173,7 @@ print(recording, tracemalloc.get_traced_memory()[1], run.path)
 def test_a_result_of_100_mb_costs_a_bounded_amount_of_memory(tmp_path: Path, value: str, size: int) -> None:
     script = tmp_path / "agent.py"
     script.write_text(BIG.format(value=value))
-    done = subprocess.run([sys.executable, script], capture_output=True, timeout=120, check=False, cwd=tmp_path)
+    done = subprocess.run([sys.executable, script], capture_output=True, timeout=420, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr.decode()
     recording, replaying, path = done.stdout.decode().split()
     assert int(recording) < 4 * size and int(replaying) < 6 * size, (recording, replaying)

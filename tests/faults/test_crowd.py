@@ -36,7 +36,7 @@ MOST = 220  # more file operations than the crowd ever makes
 def crowd(store: Path, at: int = 0) -> Recorded:
     """Let the crowd record into `store`; its recorder dies at that file operation (0: it is left alone)."""
     command = [sys.executable, "-W", "ignore", "-m", "tests.faults.crowd", str(store), str(at), str(CALLS)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=420)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode in (0, -signal.SIGKILL), done.stderr
     return Recorded([*lines, {"exit": done.returncode}], [])

@@ -89,7 +89,7 @@ def test_a_failed_sync_fails_everybody_who_waited_for_it(tmp_path: Path, monkeyp
 
     def sync(descriptor: int) -> None:
         syncs.append(descriptor)
-        others.wait(10)
+        others.wait(120)
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(layout, "sync", sync)

@@ -52,7 +52,7 @@ class Project:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=420,
         )
         assert ran.returncode == code, ran.stderr
         return json.loads(ran.stdout) if "--json" in words else ran.stdout + ran.stderr

@@ -16,7 +16,7 @@ import pytest
 from checks.snippets import SnippetFailed, needed, run, snippets, wants_provider
 from tests.conftest import ROOT, require
 
-SECONDS = 180
+SECONDS = 420
 PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if page.is_file()]
 
 

@@ -19,7 +19,7 @@ UNREACHABLE = ("Failed to establish a new connection", "Temporary failure in nam
 
 def install(target: Path, *arguments: str) -> None:
     """Install into the directory `target`, or say that the package index cannot be reached."""
-    command = [*PIP, "install", "--retries", "1", "--target", str(target), *arguments]
+    command = [*PIP, "install", "--retries", "6", "--target", str(target), *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=PIP_ENVIRONMENT)
     unreachable = any(words in done.stderr for words in UNREACHABLE)
     require("network", not unreachable, "the package index cannot be reached")

@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.conftest import ROOT, require
-from tests.panel.panel import SOON_MS, Panel
+from tests.panel.panel import LOOKING, SOON_MS, Panel
 from tests.panel.runs.chromium import CHROMIUM, launch
 from tests.panel.runs.kept import kept
 
@@ -43,15 +43,15 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def panels(browser: Browser) -> Iterator[Opener]:
     """Makes pages, each in a context of its own; at the end each is judged (`Panel.check`)."""
-    made: list[Panel] = []
+    LOOKING.clear()
 
     def new(origin: str | None = None, **options: Any) -> Panel:
         context = browser.new_context(**{"viewport": WIDE, "reduced_motion": "reduce", **options})
-        made.append(Panel(context, origin))
-        return made[-1]
+        LOOKING.append(Panel(context, origin))
+        return LOOKING[-1]
 
     yield new
-    for panel in made:
+    for panel in LOOKING:
         panel.check()
         panel.context.close()
 
@@ -93,7 +93,8 @@ def axe() -> str:
 
 @contextmanager
 def viewing(*arguments: str | Path, **environment: str) -> Iterator[str]:
-    """`worldline view` with these arguments, as a process. Gives the address that it prints."""
+    """`worldline view` with these arguments, as a process. Gives the address that it prints; before it ends, the pages
+    that look at it are judged and left."""
     command = [sys.executable, "-m", "worldline", "view", *map(str, arguments), "--no-open"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, **environment}
@@ -106,9 +107,12 @@ def viewing(*arguments: str | Path, **environment: str) -> Iterator[str]:
             assert line, f"worldline view ended: {said}"
             said += line
         yield found[0]
+        for panel in LOOKING:
+            if panel.origin == origin_of(found[0]):
+                panel.leave()
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=60)
         assert process.stdout is not None
         process.stdout.close()
 

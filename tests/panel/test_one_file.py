@@ -16,7 +16,7 @@ from tests.panel.panel import Panel
 def exported(bundle: Path, target: Path, *options: str) -> Path:
     """The bundle as a page, or as a folder."""
     command = [sys.executable, "-m", "worldline", "export", str(bundle), "--to", "html", "-o", str(target), *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     return target if target.is_file() else target.with_suffix("")  # of a folder the name without .html
 

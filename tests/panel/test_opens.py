@@ -99,9 +99,8 @@ def test_the_inspector_holds_the_decision_the_state_the_console_and_the_network(
 
 def test_lanes_of_sub_agents_are_told_apart(panel: Panel, bundle: Bundles) -> None:
     panel.open(page_file, bundle("lanes"))
-    text = panel.page.locator(".tl-labels").inner_text()
-    assert all(name in text for name in ("orders", "stock", "refunds")), text
     for name in ("orders", "stock", "refunds"):
+        expect(panel.page.locator(".tl-labels")).to_contain_text(name)
         expect(
             panel.steps.get_by_role("option").filter(has=panel.page.locator(f".lane[title='lane {name}']")).first
         ).to_be_visible()
@@ -110,8 +109,8 @@ def test_lanes_of_sub_agents_are_told_apart(panel: Panel, bundle: Bundles) -> No
 def test_a_long_silence_is_folded_and_opens_on_a_click(panel: Panel, bundle: Bundles) -> None:
     panel.open(page_file, bundle("gaps"))
     # The third silence falls into a model's answer, as a rule: then somebody was at work, and it is no gap.
-    for silence in ("40 s", "11 h 00 m"):
-        expect(panel.page.get_by_role("button", name=f"{silence} idle, open")).to_have_count(1)
+    for silence in ("4[0-9] s", "11 h 00 m"):  # what the program itself took comes to it
+        expect(panel.page.get_by_role("button", name=re.compile(f"^{silence} idle, open"))).to_have_count(1)
     longest = panel.page.get_by_role("button", name=re.compile(r"11.* idle, open"))
     longest.focus()
     panel.press("Enter")

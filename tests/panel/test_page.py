@@ -19,7 +19,7 @@ def test_building_it_again_gives_the_same_bytes() -> None:
     require("node", shutil.which("node"), "not installed")
     require("viewer", (ROOT / "viewer" / "node_modules").is_dir(), "viewer/node_modules is not installed (make panel)")
     command = ["node", "tools/assemble.mjs", "--check"]
-    done = subprocess.run(command, cwd=ROOT / "viewer", capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=ROOT / "viewer", capture_output=True, text=True, timeout=420, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

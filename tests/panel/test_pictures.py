@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from playwright.sync_api import expect
 
 from tests.panel.conftest import PAGE as page_file
 from tests.panel.conftest import Bundles, Opener
@@ -41,6 +42,7 @@ def test_each_pane_draws_and_keeps_within_itself(panels: Opener, bundle: Bundles
     folder.mkdir(exist_ok=True)
     panel = panels(color_scheme=theme).open(page_file, bundle("gui"))
     panel.at(20)
+    expect(panel.page.locator(".film .film-picture.wait")).to_have_count(0)
     wrong = {}
     for name, selector in PANES.items():
         pane = panel.page.locator(selector).first

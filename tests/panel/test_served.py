@@ -129,7 +129,7 @@ def test_a_live_run_is_followed_its_question_answered_and_its_end_seen(panels: O
             assert process.stdout.readline().startswith("granted")
             process.stdin.write("\n")
             process.stdin.flush()
-            process.wait(timeout=30)
+            process.wait(timeout=120)
             expect(panel.page.get_by_text("ended", exact=True)).to_be_visible()
             expect(panel.steps.get_by_role("option")).to_have_count(5)
             # Sealed by now, it is judged as any other: of what grew nothing could be said.

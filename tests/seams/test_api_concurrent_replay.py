@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import worldline as wl
+from worldline.engine import order
 from worldline.errors import Diverged
 
 MANY = 20  # more than the default executor has threads
@@ -29,7 +30,7 @@ class Finishing:
 
     def wait(self, i: int) -> None:
         with self._turn:
-            self._turn.wait_for(lambda: self._order[0] == i, timeout=20)
+            self._turn.wait_for(lambda: self._order[0] == i, timeout=120)
 
     def ended(self) -> None:
         with self._turn:
@@ -48,6 +49,12 @@ class Finishing:
 REVERSED = list(reversed(range(MANY)))
 MIXED = [*range(1, MANY, 2), *range(0, MANY, 2)]
 finishing = Finishing([0])
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer waits for a call that a busy machine holds back: nobody means to leave one out here."""
+    monkeypatch.setattr(order, "GRACE_SECONDS", 60.0)
 
 
 @wl.tool(effect="pure")
@@ -91,12 +98,13 @@ def recorded(store: Path, agent: Callable[[], Any]) -> tuple[wl.Run, Any]:
     return wl.open(run.path), result
 
 
-@pytest.mark.parametrize("order", [REVERSED, MIXED], ids=["reversed", "mixed"])
-def test_tasks_finish_in_the_recorded_order(tmp_path: Path, order: list[int]) -> None:
+@pytest.mark.parametrize("finish", [REVERSED, MIXED], ids=["reversed", "mixed"])
+@pytest.mark.usefixtures("patient")
+def test_tasks_finish_in_the_recorded_order(tmp_path: Path, finish: list[int]) -> None:
     global finishing
-    finishing = Finishing(list(order))
+    finishing = Finishing(list(finish))
     run, came = recorded(tmp_path, in_tasks)
-    assert came == [i * 10 for i in order]
+    assert came == [i * 10 for i in finish]
     finishing = Finishing([-1, *range(MANY)][:MANY])  # a body that ran would hang, not answer
     again: list[list[int]] = []
 
@@ -112,12 +120,13 @@ def test_tasks_finish_in_the_recorded_order(tmp_path: Path, order: list[int]) ->
     assert again == [came] * 3
 
 
-@pytest.mark.parametrize("order", [REVERSED, MIXED], ids=["reversed", "mixed"])
-def test_threads_get_their_answers_in_the_recorded_order(tmp_path: Path, order: list[int]) -> None:
+@pytest.mark.parametrize("finish", [REVERSED, MIXED], ids=["reversed", "mixed"])
+@pytest.mark.usefixtures("patient")
+def test_threads_get_their_answers_in_the_recorded_order(tmp_path: Path, finish: list[int]) -> None:
     global finishing
-    finishing = Finishing(list(order))
+    finishing = Finishing(list(finish))
     run, came = recorded(tmp_path, in_threads)
-    assert came == [i * 10 for i in order]
+    assert came == [i * 10 for i in finish]
     again: list[list[int]] = []
 
     def agent() -> None:
@@ -226,7 +235,7 @@ def test_the_agent_sees_the_divergence_as_a_typed_error(tmp_path: Path) -> None:
 def test_a_timeout_of_the_agent_passes_again_and_ends_as_it_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("worldline.engine.cassette.GRACE_SECONDS", 0.4)  # less than the agent's own patience
+    monkeypatch.setattr("worldline.engine.cassette.GRACE_SECONDS", 1.0)  # less than the agent's own patience
 
     @wl.tool(effect="pure")
     async def endless() -> None:

@@ -89,7 +89,7 @@ def test_ten_processes_record_into_one_store_without_mixing(tmp_path: Path) -> N
     children = [
         subprocess.Popen([*command, marker(i)], env=environment(), stdout=subprocess.PIPE, text=True) for i in range(10)
     ]
-    paths = [Path(child.communicate(timeout=60)[0].strip()) for child in children]
+    paths = [Path(child.communicate(timeout=180)[0].strip()) for child in children]
     assert [child.returncode for child in children] == [0] * 10
     assert [markers_in(path.parent) for path in paths] == [{marker(i)} for i in range(10)]
     assert len(list(tmp_path.iterdir())) == 10

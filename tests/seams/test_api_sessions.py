@@ -39,7 +39,7 @@ def interrupted(store: Path) -> Path:
     assert recorder.stdout is not None
     assert recorder.stdout.readline() == "up\n"
     os.kill(recorder.pid, signal.SIGTERM)
-    recorder.communicate(timeout=30)
+    recorder.communicate(timeout=180)
     [run] = store.iterdir()
     assert wl.open(run).disposition == "partial"
     return run

@@ -261,7 +261,12 @@ async def test_a_port_in_use_is_named() -> None:
     assert caught.value.facts["port"] == server.port
 
 
-async def test_close_lets_handlers_finish_then_cancels_and_ends_idle_connections() -> None:
+async def test_close_lets_handlers_finish_then_cancels_and_ends_idle_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop, ahead = asyncio.get_running_loop(), [0.0]
+    now = loop.time
+    monkeypatch.setattr(loop, "time", lambda: now() + ahead[0])  # set forward once the time to drain is to be over
     entered, may_finish = asyncio.Queue[str](), asyncio.Event()
     ended: dict[str, str] = {}
 
@@ -283,13 +288,15 @@ async def test_close_lets_handlers_finish_then_cancels_and_ends_idle_connections
         await two.send(b"GET /hangs HTTP/1.1\r\nHost: a\r\n\r\n")
         assert {await entered.get(), await entered.get()} == {"/finishes", "/hangs"}
         port = server.port
-        closing = asyncio.create_task(server.close(drain_seconds=0.3))
+        closing = asyncio.create_task(server.close(drain_seconds=300))
         assert await idle.reader.read() == b""
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection("127.0.0.1", port)
         may_finish.set()
         assert (await one.take_answer())[1] == b'"done"\n'
         assert await one.reader.read() == b""
+        assert not closing.done() and ended == {"/finishes": "answered"}
+        ahead[0] = 300.0
         await closing
         assert await two.reader.read() == b""
     assert ended == {"/finishes": "answered", "/hangs": "cancelled"}

@@ -86,10 +86,10 @@ def test_a_browser_reads_the_first_block_and_checks_it(tmp_path: Path) -> None:
         command = [str(browser), *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", url]
         page = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            found = said.get(timeout=60)
+            found = said.get(timeout=240)
         finally:
             page.terminate()
-            page.wait(timeout=30)
+            page.wait(timeout=120)
     assert found.get("sealed") is True, found
     assert (found["seal"], found["first"]) == (recording.fingerprint, "first_question")
     assert 10 < found["rows"] < 600 and found["fetched"] < found["total"] / 2

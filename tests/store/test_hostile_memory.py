@@ -149,7 +149,7 @@ def read_with_little_room(names: list[str]) -> tuple[dict[str, list[str]], int]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=420,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     found, held = json.loads(done.stdout)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.conftest import MEMORY, require
+from tests.conftest import IN_MEMORY, MEMORY, require
 from worldline.engine.substrates import subvolumes
 
 SIZE = 400 << 20  # bytes; the file is sparse
@@ -21,7 +21,7 @@ def btrfs(folder: Path) -> Iterator[Path]:
     """Where it is mounted; the file is in memory where that can be. Skips where this machine cannot have one, or fails
     where it promises to.
     """
-    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else folder, prefix="worldline-") as place:
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else folder, prefix=IN_MEMORY) as place:
         yield from _mounted(Path(place))
 
 

@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import require
 from tests.substrates.loops import as_subvolume, btrfs
 from tests.substrates.small import Disk, small
+from tests.substrates.surroundings import world
 from worldline.engine.substrates.btrfs import Btrfs
 from worldline.engine.substrates.files import Files
 from worldline.engine.substrates.git import Git
@@ -21,7 +22,7 @@ from worldline.engine.substrates.overlay import Overlay
 from worldline.engine.substrates.states import AWAKE
 from worldline.engine.substrates.substrate import Policy
 from worldline.errors import ResourceExhausted
-from worldline.testing.subject import contents, world
+from worldline.testing.subject import contents
 
 SEED = "5eed" * 16
 

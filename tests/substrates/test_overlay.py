@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.substrates.surroundings import world
 from worldline.engine.substrates.files import Files
 from worldline.engine.substrates.overlay import Overlay
 from worldline.engine.substrates.scan import Scanner
@@ -22,7 +23,7 @@ from worldline.engine.substrates.states import State
 from worldline.engine.substrates.substrate import Policy, SnapRef
 from worldline.errors import Busy, StaleBase, Unavailable, UsageError
 from worldline.store.snapshots import SnapshotStore
-from worldline.testing.subject import contents, require, world
+from worldline.testing.subject import contents, require
 
 SEED = "5eed" * 16
 

@@ -151,7 +151,7 @@ def test_nothing_outlives_who_is_killed(quick: Path, who: str) -> None:
     watched = [os.pidfd_open(pid) for pid in told.values()]
     assert len(watched) == 5
     os.kill(process.pid if who == "owner" else told["nursery"], signal.SIGKILL)
-    outlived = [descriptor for descriptor in watched if not select.select([descriptor], [], [], 20)[0]]
+    outlived = [descriptor for descriptor in watched if not select.select([descriptor], [], [], 60)[0]]
     for descriptor in watched:
         if descriptor in outlived:
             signal.pidfd_send_signal(descriptor, signal.SIGKILL)

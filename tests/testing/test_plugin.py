@@ -82,7 +82,7 @@ def recorded(script: str) -> Path:
     Made in a process of its own: `pytester` drops the modules that were first imported beside it, and the tests after
     these would meet their doubles.
     """
-    made = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    made = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=240)
     assert made.returncode == 0, made.stderr
     return Path(made.stdout.splitlines()[-1])
 
@@ -98,7 +98,7 @@ def outcome(pytester: pytest.Pytester, test: str, *arguments: str) -> pytest.Run
     pytester.makepyfile(test_it=test)
     quiet = ("-p", "no:cacheprovider", "-p", "no:xdist", "-o", "asyncio_default_fixture_loop_scope=function")
     sockets = ("-W", "ignore::pytest.PytestUnraisableExceptionWarning")  # what an SDK leaves open as its loop ends
-    return pytester.runpytest_subprocess(*quiet, *sockets, *arguments, timeout=60)
+    return pytester.runpytest_subprocess(*quiet, *sockets, *arguments, timeout=240)
 
 
 def test_an_unchanged_agent_passes_with_no_key_no_network_and_no_tool_run(
@@ -246,7 +246,7 @@ def test_the_plugin_costs_nothing_until_it_is_used(pytester: pytest.Pytester) ->
             assert not {"worldline.run", "worldline.engine", "msgspec", "h11"} & set(sys.modules)
         """
     )
-    pytester.runpytest_subprocess("-p", "no:xdist", "-p", "no:asyncio", timeout=60).assert_outcomes(passed=1)
+    pytester.runpytest_subprocess("-p", "no:xdist", "-p", "no:asyncio", timeout=240).assert_outcomes(passed=1)
 
 
 def test_what_the_network_guard_raises_is_an_os_error() -> None:

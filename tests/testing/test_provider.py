@@ -228,7 +228,7 @@ def test_as_a_process_it_says_where_it_is_logs_and_ends_when_told(end: str, tmp_
             process.stdin.close()
         else:
             process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
     [line] = map(json.loads, log.read_text().splitlines())
     assert json.loads(line["body"])["messages"] == ASKED
     assert KEY not in log.read_text()
@@ -236,7 +236,7 @@ def test_as_a_process_it_says_where_it_is_logs_and_ends_when_told(end: str, tmp_
 
 def test_a_script_that_cannot_be_found_is_said_with_exit_code_64(tmp_path: Any) -> None:
     command = [sys.executable, "-m", "worldline.testing.provider", "--script", "nowhere:script"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 64
     assert "nowhere" in done.stderr and "Traceback" not in done.stderr
 

@@ -22,7 +22,7 @@ from worldline.view.routes import PanelRoutes
 from worldline.view.server import PanelServer
 from worldline.view.shown import Shown
 
-PATIENCE = 30.0  # seconds until a test that waits for an event has failed
+PATIENCE = 120.0  # seconds until a test that waits for an event has failed
 
 
 class Got(NamedTuple):

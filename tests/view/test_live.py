@@ -109,16 +109,16 @@ def test_a_recorder_that_stopped_answering_stalls_and_comes_back(
 
 def test_a_follower_that_hangs_up_is_let_go_while_nothing_comes(panel: Any, writer: Any) -> None:
     serve = panel(writer.path)
-    before = threading.active_count()
+    before = set(threading.enumerate())
     with serve.live(f"r/{serve.ids[0]}/live?from=0") as events:
         events.until(lambda e: "live" in e.states)
-        assert threading.active_count() > before
+        assert set(threading.enumerate()) - before
     ended = threading.Event()
     for _ in range(1000):
-        if threading.active_count() <= before:
+        if not set(threading.enumerate()) - before:
             break
         ended.wait(0.03)
-    assert threading.active_count() <= before
+    assert not set(threading.enumerate()) - before
 
 
 def test_closing_the_panel_ends_every_stream(panel: Any, writer: Any) -> None:

@@ -45,7 +45,7 @@ def viewing(*words: str, **more: str) -> Iterator[tuple[str, subprocess.Popen[st
             url = next(word for word in line.split() if word.startswith("http://"))
         yield url, process
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
         assert process.stderr.read() == "" and process.stdout.read() == ""
     finally:
         process.kill()

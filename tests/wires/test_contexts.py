@@ -56,7 +56,7 @@ def recorded(request: pytest.FixtureRequest) -> tuple[Path, list[bytes], str]:
 
 def replay(path: Path) -> tuple[int, str, dict[str, Any]]:
     command = [sys.executable, "-m", "worldline", "replay", str(path), "--json"]
-    done = subprocess.run(command, env=dict(os.environ), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, env=dict(os.environ), capture_output=True, text=True, timeout=240, check=False)
     report: dict[str, Any] = json.loads(done.stdout) if done.stdout.startswith("{") else {}
     return done.returncode, done.stdout + done.stderr, report
 

@@ -21,7 +21,7 @@ from worldline.testing.provider import Ask, Fail, Provider, Say, ToolCall
 
 HERE = Path(__file__).parent / "node"
 INSTALLED = ROOT / ".venv" / "node"
-INSTALL_SECONDS = 120
+INSTALL_SECONDS = 600
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +47,7 @@ def install(npm: str, place: Path) -> str:
     place.mkdir()
     for name in ("package.json", "package-lock.json"):
         shutil.copy(HERE / name, place)
-    command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"]
+    command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=6"]
     try:
         done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
     except subprocess.TimeoutExpired:

@@ -18,11 +18,12 @@ FLAGS = [
     "--disable-sync",
     "--force-color-profile=srgb",
 ]
+START_MS = 180_000  # of a cold disk, beside other work
 
 
 def launch(playwright: Playwright, *flags: str) -> Browser:
     """A browser without a window."""
-    return playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *flags])
+    return playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *flags], timeout=START_MS)
 
 
 @contextmanager

@@ -114,7 +114,7 @@ def expired(store: Path, target: Path) -> None:
 def killed(store: Path) -> Path:
     """An agent killed in the middle of a tool call: a directory without a seal."""
     command = [sys.executable, "-c", f"from {__name__} import die; die({str(store)!r})"]
-    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=240)
     assert done.returncode == -signal.SIGKILL, done.stderr
     [run] = store.glob("run_*")
     return run

@@ -94,7 +94,7 @@ class Clerk:
         wl.observe(self.state, src="state", name="agent")
 
     def _read(self, order: str) -> Any:
-        with urllib.request.urlopen(f"{self._desk.url}/api/orders/{order}", timeout=5) as answer:
+        with urllib.request.urlopen(f"{self._desk.url}/api/orders/{order}", timeout=60) as answer:
             found = json.load(answer)
         self.state["plan"][0]["status"] = "done"
         return found

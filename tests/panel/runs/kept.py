@@ -22,11 +22,14 @@ def kept(name: str) -> Path:
     folder = RUNS or Path(tempfile.gettempdir()) / f"worldline-panel-{digest()[:16]}"
     folder.mkdir(mode=0o700, exist_ok=True)
     path = folder / (name if name == "damaged-killed" else f"{name}.skn")
-    if not path.exists():
+    kind = name if name.startswith("big-") else name.partition("-")[0]
+    made = folder / f".{kind}"  # a file that is there may still be written by who makes it
+    if not (made.exists() and path.exists()):
         with (folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not path.exists():
-                make(name if name.startswith("big-") else name.partition("-")[0], folder)
+            if not (made.exists() and path.exists()):
+                make(kind, folder)
+                made.touch()
     return path
 
 

@@ -97,7 +97,7 @@ class Shell:
     def close(self) -> None:
         """The shell is left; the session is recorded as a cast."""
         os.write(self._master, b"exit\n")
-        self._process.wait(timeout=10)
+        self._process.wait(timeout=60)
         os.close(self._master)
         text = "\n".join(self.cast) + "\n"
         wl.observe(text.encode(), src="terminal", name="session.cast", media_type="application/x-asciicast")
