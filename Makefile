@@ -110,5 +110,5 @@ python-3.12:
 viewer/node_modules/ready: viewer/package-lock.json
 	@command -v npm >/dev/null || { echo "make: npm not found: install node 20.19 or newer" >&2; exit 1; }
 	@echo "installing into viewer/node_modules (once)"
-	@npm --prefix viewer ci --loglevel error --no-audit --no-fund >/dev/null
+	@npm --prefix viewer ci --loglevel error --no-audit --no-fund --fetch-retries=6 >/dev/null
 	@touch $@

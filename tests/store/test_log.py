@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from worldline.engine.spec import Spec
 from worldline.errors import AttemptClosed, LogBroken, ValueRefused, WriterConflict
 from worldline.model import events
 from worldline.store import layout
-from worldline.store.log import Appended, LogWriter
+from worldline.store.log import Appended, LogWriter, take_lock
 from worldline.store.recording import Recording
 from worldline.store.rows import RowReader
 
@@ -131,13 +132,32 @@ def test_rotation_marks_what_was_durable(tmp_path: Path) -> None:
             assert event.sync[1] == found[event.sync[0] - 1].h[:16] and event.sync[0] <= event.seq
 
 
+def test_who_looks_whether_a_run_is_live_keeps_no_writer_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looker = os.open(tmp_path / layout.LOCK, os.O_RDONLY | os.O_CREAT)
+    fcntl.flock(looker, fcntl.LOCK_SH)
+    looked: list[float] = []
+
+    def gone(seconds: float) -> None:
+        looked.append(seconds)
+        if len(looked) == 3:
+            fcntl.flock(looker, fcntl.LOCK_UN)
+
+    monkeypatch.setattr(time, "sleep", gone)
+    os.close(take_lock(tmp_path))
+    assert len(looked) == 3
+    fcntl.flock(looker, fcntl.LOCK_SH)  # for ever
+    with pytest.raises(WriterConflict):
+        take_lock(tmp_path)
+    os.close(looker)
+
+
 def test_a_second_writer_is_refused_and_told_who(tmp_path: Path) -> None:
     recorder = Recorder(Spec(store=tmp_path / "runs"))
     before = (recorder.attempt / layout.TAIL).read_bytes()
     with pytest.raises(WriterConflict, match=rf"process {os.getpid()}\) holds .*ainst_") as refused:
         LogWriter(recorder.attempt, ticking())
     assert "\n" not in str(refused.value)
-    other = "import sys; from pathlib import Path; from worldline.store.log import LogWriter; "
+    other = "import sys; from pathlib import Path; from worldline.store.log import LogWriter, take_lock; "
     other += "LogWriter(Path(sys.argv[1]), int)"
     ended = subprocess.run([sys.executable, "-c", other, recorder.attempt], capture_output=True, text=True)
     assert "WriterConflict" in ended.stderr
@@ -152,7 +172,7 @@ FORKS = """
 import os, signal, sys, threading
 from pathlib import Path
 from worldline.errors import AttemptClosed
-from worldline.store.log import LogWriter
+from worldline.store.log import LogWriter, take_lock
 inside, go_on = threading.Event(), threading.Event()
 def now():
     if threading.current_thread() is not threading.main_thread():

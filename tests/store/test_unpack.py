@@ -124,6 +124,7 @@ def test_another_attempt_of_a_run_is_put_beside_those_that_are_there(tmp_path: P
         store = tmp_path / f"runs-{order[0]}"
         done = [unpacked(tmp_path / f"{number}.skn", store) for number in order]
         assert all(each.fresh and verify(each.recording).ok for each in done)
+        assert [each.beside for each in done] == [0, 1]
         (here,) = runs(store)
         assert [files_of(attempt) for attempt in layout.attempts(here)] == [files_of(each.attempt) for each in sealed]
         assert [path.name for path in here.glob("*.json")] == [path.name for path in run.glob("*.json")]

@@ -89,6 +89,29 @@ def test_a_writer_that_is_killed_stalls_and_what_reconciles_it_ends_it(panel: An
     assert b"".join(events.rows) == log_of(Recording(writer.path).attempt)
 
 
+def test_a_run_that_is_sealed_between_two_looks_ends_and_does_not_stall(
+    panel: Any, writer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, sealed = following.Writer.look, threading.Event()
+
+    def late(self: following.Writer) -> str:
+        """It is sealed behind the look for a manifest, and before that for the lock."""
+        if not sealed.is_set():
+            look(self)
+            return following.LIVE
+        if not (Recording(writer.path).attempt / "manifest.json").exists():
+            writer.do("sealed", seal=True)
+        return following.STALLED
+
+    monkeypatch.setattr(following.Writer, "look", late)
+    serve = panel(writer.path)
+    with serve.live(f"r/{serve.ids[0]}/live?from=0") as events:
+        events.until(lambda e: "live" in e.states)
+        sealed.set()
+        events.to_the_end()
+    assert events.states == ["live", "ended"]
+
+
 def test_a_recorder_that_stopped_answering_stalls_and_comes_back(
     panel: Any, writer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from worldline.cli import render
 from worldline.cli.hints import next_commands
 from worldline.cli.options import json_option, store_option
 from worldline.errors import RecordingNotFound, UsageError
-from worldline.model.ids import short
+from worldline.model.ids import is_id, short
 from worldline.store.bundle.packed import PackedRecording, is_packed
 from worldline.store.bundle.unpack import Unpacked, unpack
 from worldline.store.catalog import default_store
@@ -40,12 +40,13 @@ def command(bundle: str, as_json: bool, store: Path | None) -> int:
     packed, home = PackedRecording(bundle), default_store(store)
     with render.progress("unpacking", 2 * packed.log_bytes) as bar:
         done = unpack(packed, home, bar.update)
-    parent = done.recording.header.data.get("parent")
-    missing = str(parent["run"]) if parent is not None and not (home / str(parent["run"])).is_dir() else None
+    parent = str((done.recording.header.data.get("parent") or {}).get("run"))
+    missing = parent if is_id(parent, "run") and not (home / parent).is_dir() else None
     if as_json:
         here = done.recording
         facts = {"run": here.run_id, "attempt": here.attempt_id, "path": str(here.path), "fresh": done.fresh}
-        render.emit_json({**facts, "checkpoints_left": done.checkpoints, "parent_missing": missing})
+        left = {"checkpoints_left": done.checkpoints, "parent_missing": missing}
+        render.emit_json({**facts, "attempts_before": done.beside, **left})
     else:
         _say(done, missing)
     return 0
@@ -59,6 +60,9 @@ def _say(done: Unpacked, missing: str | None) -> None:
         render.verdict("ok", f"unpacked {name}   {render.counted(manifest.rows, 'row')}, {contents}")
     else:
         render.verdict("none", f"{name} is here already, the same recording")
+    if done.fresh and done.beside:
+        attempts = render.counted(done.beside, "attempt")
+        render.verdict("warn", f"it stands beside {attempts} of the same run that {name} had here: see which is meant")
     if done.checkpoints:
         files = render.counted(done.checkpoints, "checkpoint")
         render.verdict("warn", f"the files of its {files} are not in a bundle: a fork begins with those that are here")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,6 +24,7 @@ from worldline.model import events
 from worldline.store import layout
 
 CHUNK_BYTES = 8 << 20
+LOOKS = 1000  # how often a lock is tried that only lookers hold: for a second or more
 
 
 class Appended(NamedTuple):
@@ -262,16 +264,31 @@ def take_lock(attempt: Path) -> int:
         descriptor = os.open(attempt / layout.LOCK, flags, 0o600)
     except OSError as error:
         raise LogBroken(f"cannot write in {attempt}: {error.strerror}", file=str(attempt), seq=0) from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not _locks(descriptor):
         os.close(descriptor)
         raise WriterConflict(
             f"another writer{_holder(attempt)} holds {attempt}; record a new attempt", attempt=str(attempt)
-        ) from None
+        )
     if os.fstat(descriptor).st_mode & 0o600 != 0o600:  # the umask took it from its owner, who reads it later
         os.fchmod(descriptor, 0o600)
     return descriptor
+
+
+def _locks(descriptor: int) -> bool:
+    """Take the lock, unless a writer has it. Who looks whether one has (`Recording.live`) shares it for a moment."""
+    for _ in range(LOOKS):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            pass
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        except BlockingIOError:
+            return False
+        time.sleep(0.001)
+    return False
 
 
 def _holder(attempt: Path) -> str:

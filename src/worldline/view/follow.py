@@ -140,6 +140,8 @@ def follow(attempt: Path, seq: int, closing: threading.Event) -> Iterator[bytes]
             yield _rows(lines, log.last)
             quiet = 0.0
         state = ENDED if sealed else writer.look()
+        if state == STALLED and (attempt / layout.MANIFEST).exists():
+            continue  # sealed since it was looked for, and so let go of: its end comes next
         if state != said:
             said, quiet = state, 0.0
             yield f"event: state\ndata: {state}\n\n".encode("ascii")

@@ -6,6 +6,7 @@ checked against the digest of its stored bytes.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
@@ -95,7 +96,7 @@ class PackedRecording(Recording):
     @property
     def way_in(self) -> str:
         """What to do where only a run of a store will do, for messages."""
-        return f"`worldline unpack {self.source.name}` makes it a run of a store"
+        return f"`worldline unpack {shlex.quote(self.source.name)}` makes it a run of a store"
 
     def files(self) -> list[LogFile]:
         """The log, as one file."""

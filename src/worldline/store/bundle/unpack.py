@@ -34,11 +34,13 @@ Watch = Callable[[int], None]
 class Unpacked(NamedTuple):
     """The run that a bundle became. `fresh` is False where the store had it already.
 
-    `checkpoints` counts those whose files did not come along: a bundle holds what is said of them.
+    `beside` counts the attempts of the same run that were there before, `checkpoints` those whose files did not come
+    along: a bundle holds what is said of them.
     """
 
     recording: Recording
     fresh: bool
+    beside: int
     checkpoints: int
 
 
@@ -54,6 +56,7 @@ def unpack(bundle: PackedRecording, store: Path, watch: Watch = lambda size: Non
     run = store / manifest.run
     attempt = run / layout.ATTEMPTS / manifest.attempt
     quarantine.refuse_moved(attempt)
+    beside = sum(other.name != attempt.name for other in layout.attempts(run))
     layout.make_private(store, shared=True)
     layout.keep_out_of_git(store)
     if not attempt.is_dir():
@@ -72,7 +75,7 @@ def unpack(bundle: PackedRecording, store: Path, watch: Watch = lambda size: Non
     if there.fingerprint != bundle.fingerprint:
         raise UsageError(f"{attempt} is another recording under the same id; nothing is overwritten", path=str(attempt))
     _publish(there, manifest)
-    return Unpacked(there, fresh, checkpoints)
+    return Unpacked(there, fresh, beside, checkpoints)
 
 
 def _whole(bundle: PackedRecording, watch: Watch) -> Manifest:
