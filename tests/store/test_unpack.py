@@ -21,6 +21,7 @@ from worldline.store.bundle.packed import PackedRecording
 from worldline.store.bundle.unpack import Unpacked, unpack
 from worldline.store.catalog import runs
 from worldline.store.forget.contain import contain
+from worldline.store.log import take_lock
 from worldline.store.recording import Recording
 from worldline.store.verify import verify
 
@@ -113,13 +114,19 @@ def test_nothing_is_overwritten_and_what_was_contained_does_not_come_back(bundle
         unpacked(bundle, other)
 
 
-def test_another_attempt_of_a_run_is_put_beside_those_that_are_there(tmp_path: Path) -> None:
+@pytest.fixture
+def sealed(tmp_path: Path) -> list[Recording]:
+    """Two attempts of one run, and beside them `0.skn` and `1.skn`, their bundles."""
     (run,) = (GOLDEN / "v1" / "two-attempts").iterdir()
-    attempts = [Recording(attempt) for attempt in layout.attempts(run)]
-    sealed = [recording for recording in attempts if recording.manifest is not None and recording.manifest.torn is None]
-    assert len(sealed) == 2
-    for number, recording in enumerate(sealed):
+    found = [Recording(attempt) for attempt in layout.attempts(run)]
+    assert len(found) == 2
+    for number, recording in enumerate(found):
         pack(recording, tmp_path / f"{number}.skn")
+    return found
+
+
+def test_another_attempt_of_a_run_is_put_beside_those_that_are_there(sealed: list[Recording], tmp_path: Path) -> None:
+    run = sealed[0].run_directory
     for order in ((0, 1), (1, 0)):
         store = tmp_path / f"runs-{order[0]}"
         done = [unpacked(tmp_path / f"{number}.skn", store) for number in order]
@@ -128,6 +135,28 @@ def test_another_attempt_of_a_run_is_put_beside_those_that_are_there(tmp_path: P
         (here,) = runs(store)
         assert [files_of(attempt) for attempt in layout.attempts(here)] == [files_of(each.attempt) for each in sealed]
         assert [path.name for path in here.glob("*.json")] == [path.name for path in run.glob("*.json")]
+
+
+def test_nothing_comes_beside_what_is_not_sealed_or_is_of_another_session(
+    sealed: list[Recording], tmp_path: Path
+) -> None:
+    """It could publish in the place of who is at work there, or of who is to be resumed."""
+    store = tmp_path / "runs"
+    first = unpacked(tmp_path / "0.skn", store).recording
+    (first.attempt / layout.MANIFEST).unlink()
+    with pytest.raises(UsageError, match="not sealed: `worldline reconcile` seals it"):
+        unpacked(tmp_path / "1.skn", store)
+    lock = take_lock(first.attempt)
+    with pytest.raises(UsageError, match="not sealed: it is being recorded"):
+        unpacked(tmp_path / "1.skn", store)
+    os.close(lock)
+    (other,) = (GOLDEN / "v1" / "short").iterdir()
+    shutil.rmtree(store)
+    shutil.copytree(other, store / first.run_id)
+    before = sorted(store.rglob("*"))
+    with pytest.raises(UsageError, match="another run here, of another session"):
+        unpacked(tmp_path / "1.skn", store)
+    assert sorted(store.rglob("*")) == before
 
 
 CHANGES = ("open", "write", "fsync", "fdatasync", "link", "rename", "replace", "unlink", "mkdir")
@@ -160,6 +189,26 @@ def killed_at(number: int, act: Callable[[], object]) -> bool:
     return code == 9
 
 
+def test_killed_on_its_way_beside_another_attempt_it_is_whole_at_the_next_try(
+    sealed: list[Recording], tmp_path: Path
+) -> None:
+    number, bundle = 1, tmp_path / "1.skn"
+    while True:
+        store = tmp_path / f"runs-{number}"
+        unpacked(tmp_path / "0.skn", store)
+        killed = killed_at(number, lambda store=store: unpacked(bundle, store))  # type: ignore[misc]
+        there = unpacked(bundle, store).recording
+        for attempt in layout.attempts(there.run_directory):
+            assert verify(Recording(attempt)).ok
+        assert [path.name for path in there.run_directory.glob("*.json")] == [
+            path.name for path in sealed[1].run_directory.glob("*.json")
+        ]
+        if not killed:
+            break
+        number += 3
+    assert number > 60
+
+
 def test_whenever_it_is_killed_there_is_nothing_or_all_of_it_and_the_next_try_succeeds(tmp_path: Path) -> None:
     bundle = GOLDEN / "v1" / "seen.skn"  # a content, notes, an audit
     number, seen = 1, set()
@@ -171,6 +220,7 @@ def test_whenever_it_is_killed_there_is_nothing_or_all_of_it_and_the_next_try_su
         assert all(verify(Recording(run)).ok for run in found)
         done = unpacked(bundle, store)
         assert done.fresh != bool(found) and verify(done.recording).ok and runs(store) == [done.recording.run_directory]
+        assert not done.fresh or not list(store.glob(".*.tmp")), "what was left behind is in the way"
         shutil.rmtree(store)
         if not killed:
             break

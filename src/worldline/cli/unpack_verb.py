@@ -7,13 +7,15 @@ from pathlib import Path
 import click
 
 from worldline.cli import render
-from worldline.cli.hints import next_commands
+from worldline.cli.hints import name_of, next_commands
 from worldline.cli.options import json_option, store_option
 from worldline.errors import RecordingNotFound, UsageError
 from worldline.model.ids import is_id, short
+from worldline.store import layout
 from worldline.store.bundle.packed import PackedRecording, is_packed
 from worldline.store.bundle.unpack import Unpacked, unpack
 from worldline.store.catalog import default_store
+from worldline.store.recording import Recording
 
 
 @click.command(
@@ -40,8 +42,7 @@ def command(bundle: str, as_json: bool, store: Path | None) -> int:
     packed, home = PackedRecording(bundle), default_store(store)
     with render.progress("unpacking", 2 * packed.log_bytes) as bar:
         done = unpack(packed, home, bar.update)
-    parent = str((done.recording.header.data.get("parent") or {}).get("run"))
-    missing = parent if is_id(parent, "run") and not (home / parent).is_dir() else None
+    missing = _parent_missing(done.recording, home)
     if as_json:
         here = done.recording
         facts = {"run": here.run_id, "attempt": here.attempt_id, "path": str(here.path), "fresh": done.fresh}
@@ -52,21 +53,36 @@ def command(bundle: str, as_json: bool, store: Path | None) -> int:
     return 0
 
 
+def _parent_missing(recording: Recording, home: Path) -> str | None:
+    """The run that it goes on from, where that attempt of it is not in the store; None where nothing is missing."""
+    parent = recording.header.data.get("parent") or {}
+    run, attempt = str(parent.get("run")), str(parent.get("attempt"))
+    there = is_id(run, "run") and is_id(attempt, "ainst") and (home / run / layout.ATTEMPTS / attempt).is_dir()
+    return run if parent and not there else None
+
+
 def _say(done: Unpacked, missing: str | None) -> None:
     name, manifest = short(done.recording.run_id), done.recording.manifest
     assert manifest is not None
     if done.fresh:
-        contents = render.counted(len(manifest.blobs), "content")
+        contents = render.counted(len(manifest.blobs) - len(done.recording.expiry.removals), "content")
         render.verdict("ok", f"unpacked {name}   {render.counted(manifest.rows, 'row')}, {contents}")
     else:
-        render.verdict("none", f"{name} is here already, the same recording")
+        render.verdict("none", f"{name} is here already, the same recording: it stays as it is, its notes too")
     if done.fresh and done.beside:
         attempts = render.counted(done.beside, "attempt")
         render.verdict("warn", f"it stands beside {attempts} of the same run that {name} had here: see which is meant")
     if done.checkpoints:
         files = render.counted(done.checkpoints, "checkpoint")
-        render.verdict("warn", f"the files of its {files} are not in a bundle: a fork begins with those that are here")
+        render.verdict(
+            "warn",
+            f"the files of its {files} are not in a bundle: fork it with --workspace DIR, a folder that is there",
+        )
     if missing is not None:
-        render.verdict("warn", f"it is a branch of {short(missing)}, which is not here: unpack that run, too")
+        own = missing == done.recording.run_id
+        what = "goes on from an earlier attempt of its run" if own else f"is a branch of {short(missing)}"
+        render.verdict("warn", f"it {what}, which is not here: unpack that, too")
+        render.line(f"  worldline show {name_of(done.recording)}    worldline view {name_of(done.recording)}")
+        return
     forks = ["fork {name} --at step:0 -- CMD"] if manifest.derived_from is None else []
     render.line("  " + next_commands(done.recording, "show {name}", "view {name}", *forks))

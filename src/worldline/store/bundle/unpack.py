@@ -8,9 +8,12 @@ bundle, so a strict replay refuses it still.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +24,6 @@ from worldline.store.blobs import BlobStore
 from worldline.store.bundle.container import SNAPSHOTS
 from worldline.store.bundle.packed import PackedRecording
 from worldline.store.forget import quarantine
-from worldline.store.newfile import temporary_name
 from worldline.store.notes import stored
 from worldline.store.recording import Recording
 from worldline.store.seal import alone, attest
@@ -48,8 +50,8 @@ def unpack(bundle: PackedRecording, store: Path, watch: Watch = lambda size: Non
     """Make a bundle a run of `store`, under its own id. `watch` is told of the bytes of the log: each is read twice.
 
     A store that has the same recording already is left as it is, and told so. Another attempt of a run that is there is
-    put beside those. Raises `Ineligible` for a bundle that does not verify or is not whole, `UsageError` where another
-    recording stands in its place, `Contained` where that was contained.
+    put beside those, if they are sealed and of its session. Raises `Ineligible` for a bundle that does not verify or is
+    not whole, `UsageError` where another recording stands in its place, `Contained` where that was contained.
     """
     manifest = _whole(bundle, watch)
     checkpoints = sum(entry.name.startswith(SNAPSHOTS) for entry in bundle.container.entries)
@@ -60,21 +62,18 @@ def unpack(bundle: PackedRecording, store: Path, watch: Watch = lambda size: Non
     layout.make_private(store, shared=True)
     layout.keep_out_of_git(store)
     if not attempt.is_dir():
-        temporary = temporary_name(run)
-        shutil.rmtree(temporary, ignore_errors=True)
-        try:
+        _refuse_others(run, manifest)  # before the work; and again where nothing can change any more
+        with _place_to_build(run) as temporary:
             _build(bundle, manifest, temporary / layout.ATTEMPTS / manifest.attempt, store / layout.POOL)
             _refuse_unfit(bundle, Recording(temporary / layout.ATTEMPTS / manifest.attempt), watch)
-            with alone(store):
-                fresh = _placed(temporary, run, manifest)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+            fresh = _placed(temporary, run, manifest)
     else:
         fresh = False
     there = Recording(attempt)
     if there.fingerprint != bundle.fingerprint:
         raise UsageError(f"{attempt} is another recording under the same id; nothing is overwritten", path=str(attempt))
-    _publish(there, manifest)
+    with alone(run / layout.ATTEMPTS):
+        _publish(there, manifest)
     return Unpacked(there, fresh, beside, checkpoints)
 
 
@@ -102,6 +101,33 @@ def _refuse_unfit(bundle: PackedRecording, recording: Recording, watch: Watch) -
 
 def _refused(bundle: PackedRecording, why: str) -> Ineligible:
     return Ineligible(f"cannot unpack {bundle.source.name}: {why}", reasons=[why])
+
+
+@contextmanager
+def _place_to_build(run: Path) -> Iterator[Path]:
+    """A folder beside the run's place, held until it has been moved there, or is removed."""
+    with ExitStack() as held:
+        with alone(run.parent):
+            for left in run.parent.glob(f".{run.name}.*.tmp"):
+                _remove_unheld(left)
+            temporary = Path(tempfile.mkdtemp(prefix=f".{run.name}.", suffix=".tmp", dir=run.parent))
+            held.enter_context(alone(temporary))
+        try:
+            yield temporary
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _remove_unheld(left: Path) -> None:
+    """Remove what somebody built who was killed; one that is at work holds it."""
+    descriptor = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(left, ignore_errors=True)
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(descriptor)
 
 
 def _build(bundle: PackedRecording, manifest: Manifest, attempt: Path, pool: Path) -> None:
@@ -166,22 +192,38 @@ def _publish(recording: Recording, manifest: Manifest) -> None:
 
 def _placed(temporary: Path, run: Path, manifest: Manifest) -> bool:
     """Move what was built to its place. False where somebody else put it there meanwhile."""
-    if not os.path.lexists(run):
-        os.rename(temporary, run)
-        layout.sync_directory(run.parent)
-        return True
+    with alone(run.parent):
+        if not os.path.lexists(run):
+            os.rename(temporary, run)
+            layout.sync_directory(run.parent)
+            return True
     attempts = run / layout.ATTEMPTS
-    if (attempts / manifest.attempt).is_dir():
-        return False
+    layout.make_private(attempts, shared=True)
+    with alone(attempts):
+        if (attempts / manifest.attempt).is_dir():
+            return False
+        _refuse_others(run, manifest)
+        # The signature first, the result last: who was killed in between comes again, and publishes what is missing.
+        for signed in temporary.glob("*.sig"):
+            os.rename(signed, run / signed.name)
+        os.rename(temporary / layout.ATTEMPTS / manifest.attempt, attempts / manifest.attempt)
+        for result in temporary.glob("*.json"):
+            os.rename(result, run / result.name)
+        layout.sync_directory(attempts)
+        layout.sync_directory(run)
+    return True
+
+
+def _refuse_others(run: Path, manifest: Manifest) -> None:
+    """Raise `UsageError` where the attempts that the run has here let no further one stand beside them."""
     quarantine.refuse(run, manifest.attempt)
+    for attempt in layout.attempts(run):
+        other = Recording(attempt)
+        if other.manifest is None:
+            how = "it is being recorded" if other.live else "`worldline reconcile` seals it"
+            raise UsageError(f"{run.name} has an attempt here that is not sealed: {how}", path=str(attempt))
+        if other.manifest.session != manifest.session:
+            raise UsageError(f"{run.name} is another run here, of another session", path=str(attempt))
     taken = next(iter(sorted(run.glob("*.json"))), None)
     if taken is not None and manifest.result["publish"] != "none":
         raise UsageError(f"{taken} is already published by another attempt of this run", path=str(taken))
-    layout.make_private(attempts)
-    os.rename(temporary / layout.ATTEMPTS / manifest.attempt, attempts / manifest.attempt)
-    for beside in temporary.iterdir():
-        if beside.is_file():
-            os.rename(beside, run / beside.name)
-    layout.sync_directory(attempts)
-    layout.sync_directory(run)
-    return True
