@@ -158,6 +158,25 @@ def meet(number: int, error: int | None, names: tuple[str, ...]) -> None:
         setattr(os, name, wrap(getattr(os, name)))
 
 
+FULL = 17  # how `at_operation` ends where the disk refused
+
+
+def at_operation(number: int, error: int | None, act: Callable[[], object], names: tuple[str, ...]) -> int:
+    """Do it in a process that is killed at the `number`-th of these operations, or meets an error: how it ended."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            meet(number, error, names)
+            act()
+            status = 0
+        except OSError:
+            status = FULL
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 def _child(request: dict[str, Any]) -> None:
     os.readv(0, [bytearray(3)])  # a call that nothing else makes: strace may come before it or in the middle
     if request.get("at"):

@@ -199,7 +199,7 @@ MUTANTS = (
         promise=4,
         breaks="An attempt publishes over the result of another.",
         file="store/seal.py",
-        old='        if taken := next(iter(sorted(run.glob("*.json"))), None):\n',
+        old="        if taken := result_out(run):\n",
         new="        (run / name).unlink(missing_ok=True)\n        if taken := None:\n",
         tests=("tests/faults/test_two_writers.py::test_of_many_attempts_that_publish_at_once_one_does",),
     ),

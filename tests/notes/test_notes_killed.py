@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import errno
-import os
 import shutil
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.faults.recorder_process import meet
+from tests.faults.recorder_process import at_operation
 from tests.store.rich import recorded
 from worldline.store import layout, notes
 from worldline.store.bundle.pack import pack
@@ -32,7 +30,6 @@ CHANGING = (
     "ftruncate",
     "chmod",
 )
-FULL = 17
 
 
 def noted(place: Path, text: str) -> None:
@@ -43,22 +40,6 @@ def texts(place: Path) -> list[str]:
     return [note["text"] for note in notes.annotations(open_recording(place))]
 
 
-def at_operation(number: int, error: int | None, act: Callable[[], None]) -> int:
-    """Do it in a process that is killed at the `number`-th file operation, or meets an error there: how it ended."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            meet(number, error, CHANGING)
-            act()
-            status = 0
-        except OSError:
-            status = FULL
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
 def test_a_bundle_is_the_old_one_or_the_new_one_wherever_a_note_is_killed(quick: Path) -> None:
     first = pack(recorded(quick / "runs"), quick / "first.skn").path
     noted(first, "before")
@@ -66,7 +47,7 @@ def test_a_bundle_is_the_old_one_or_the_new_one_wherever_a_note_is_killed(quick:
     for number in range(1, 200):
         bundle = quick / "run.skn"
         shutil.copy(first, bundle)
-        ended = at_operation(number, None, lambda: noted(quick / "run.skn", "mine"))
+        ended = at_operation(number, None, lambda: noted(quick / "run.skn", "mine"), CHANGING)
         assert ended in (0, -signal.SIGKILL)
         assert bundle.read_bytes() == old or texts(bundle) == ["before", "mine"]
         assert verify(open_recording(bundle)).ok
@@ -84,7 +65,7 @@ def test_a_directory_has_the_old_lines_or_the_new_one_wherever_a_note_is_killed(
     noted(run, "0")
     for number in range(1, 100):
         before = texts(run)
-        ended = at_operation(number, None, lambda: noted(run, "killed"))
+        ended = at_operation(number, None, lambda: noted(run, "killed"), CHANGING)
         assert texts(run) in (before, [*before, "killed"])
         assert {problem.kind for problem in verify(Recording(run)).problems} <= {"torn"}
         noted(run, str(number))
@@ -102,7 +83,7 @@ def test_a_full_disk_changes_nothing(name: str, quick: Path) -> None:
     before = {path: path.read_bytes() for path in quick.rglob("*") if path.is_file()}
     met = 0
     for number in range(1, 60):
-        ended = at_operation(number, errno.ENOSPC, lambda: noted(place, "mine"))
+        ended = at_operation(number, errno.ENOSPC, lambda: noted(place, "mine"), CHANGING)
         if ended == 0:
             break
         after = {path: path.read_bytes() for path in quick.rglob("*") if path.is_file()}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.faults.recorder_process import at_operation
 from tests.golden.test_golden import HERE as GOLDEN
 from tests.golden.test_golden import VERSIONS, kept
 from tests.store import rich
@@ -67,7 +68,6 @@ def test_it_packs_into_the_same_bytes_again_and_shares_contents_with_other_runs(
     done = unpacked(bundle, tmp_path / "runs")
     assert done.checkpoints == 1
     pack(done.recording, tmp_path / "again.skn")
-    (tmp_path / "plain.skn").write_bytes(bundle.read_bytes())
     assert (tmp_path / "again.skn").read_bytes() == bundle.read_bytes()
     ordinary = list((done.recording.attempt / layout.BLOBS / layout.ORDINARY).glob("??/*"))
     assert ordinary and all(
@@ -164,29 +164,9 @@ CHANGES = ("open", "write", "fsync", "fdatasync", "link", "rename", "replace", "
 
 def killed_at(number: int, act: Callable[[], object]) -> bool:
     """Do it in a child that is gone at its `number`-th change of files. False where it came to its end before."""
-    if (child := os.fork()) == 0:
-        left = number
-
-        def counted(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
-            def call(*words: Any, **more: Any) -> Any:
-                nonlocal left
-                left -= 1
-                if left == 0:
-                    os._exit(9)
-                return own(*words, **more)
-
-            return call
-
-        for name in CHANGES:
-            setattr(os, name, counted(name, getattr(os, name)))
-        try:
-            act()
-            os._exit(0)
-        finally:
-            os._exit(1)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert code in (0, 9), code
-    return code == 9
+    ended = at_operation(number, None, act, CHANGES)
+    assert ended in (0, -signal.SIGKILL), ended
+    return ended != 0
 
 
 def test_killed_on_its_way_beside_another_attempt_it_is_whole_at_the_next_try(

@@ -12,8 +12,7 @@ import click
 from worldline.cli import render
 from worldline.cli.hints import from_here, next_commands, nothing_crossed
 from worldline.cli.options import command_argument, json_option, store_option
-from worldline.engine.masks import declarable
-from worldline.engine.spec import Spec, read_spec, workspace_spec
+from worldline.engine.spec import Spec, declarable, read_spec, workspace_spec
 from worldline.engine.steps import steps
 from worldline.errors import LogBroken, RecordError, SubstrateError, UsageError, WorldlineError
 from worldline.model.ids import short

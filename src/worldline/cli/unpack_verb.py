@@ -9,9 +9,9 @@ import click
 from worldline.cli import render
 from worldline.cli.hints import name_of, next_commands
 from worldline.cli.options import json_option, store_option
-from worldline.errors import RecordingNotFound, UsageError
-from worldline.model.ids import is_id, short
-from worldline.store import layout
+from worldline.engine.lineage import parent_of
+from worldline.errors import LineageBroken, RecordingNotFound, UsageError
+from worldline.model.ids import short
 from worldline.store.bundle.packed import PackedRecording, is_packed
 from worldline.store.bundle.unpack import Unpacked, unpack
 from worldline.store.catalog import default_store
@@ -39,10 +39,10 @@ def command(bundle: str, as_json: bool, store: Path | None) -> int:
         if not Path(bundle).exists():
             raise RecordingNotFound(f"no bundle at {bundle}", path=bundle)
         raise UsageError(f"{bundle} is no bundle; `worldline pack` makes one of a run", path=bundle)
-    packed, home = PackedRecording(bundle), default_store(store)
+    packed = PackedRecording(bundle)
     with render.progress("unpacking", 2 * packed.log_bytes) as bar:
-        done = unpack(packed, home, bar.update)
-    missing = _parent_missing(done.recording, home)
+        done = unpack(packed, default_store(store), bar.update)
+    missing = _parent_missing(done.recording)
     if as_json:
         here = done.recording
         facts = {"run": here.run_id, "attempt": here.attempt_id, "path": str(here.path), "fresh": done.fresh}
@@ -53,12 +53,13 @@ def command(bundle: str, as_json: bool, store: Path | None) -> int:
     return 0
 
 
-def _parent_missing(recording: Recording, home: Path) -> str | None:
+def _parent_missing(recording: Recording) -> str | None:
     """The run that it goes on from, where that attempt of it is not in the store; None where nothing is missing."""
-    parent = recording.header.data.get("parent") or {}
-    run, attempt = str(parent.get("run")), str(parent.get("attempt"))
-    there = is_id(run, "run") and is_id(attempt, "ainst") and (home / run / layout.ATTEMPTS / attempt).is_dir()
-    return run if parent and not there else None
+    try:
+        parent_of(recording)
+    except LineageBroken as error:
+        return str(error.facts["run"])
+    return None
 
 
 def _say(done: Unpacked, missing: str | None) -> None:

@@ -83,10 +83,3 @@ def projected(projection: str, masks: Masks) -> str:
     """The name of what is compared, when masks leave something out of it."""
     count = len(masks.all)
     return f"{projection} + {count} mask{'s' if count > 1 else ''}" if count else projection
-
-
-def declarable(masks: str | Iterable[str]) -> tuple[str, ...]:
-    """Masks for a header, each checked. Raises `UsageError` for what is none, or says nothing of what crosses."""
-    if not masks:
-        return ()
-    return tuple(mask.text for mask in in_force(crossing_masks(masks)).all)

@@ -177,6 +177,15 @@ def workspace_spec(
     return WorkspaceSpec(str(path), tuple(exclude), every=every)
 
 
+def declarable(masks: str | Iterable[str]) -> tuple[str, ...]:
+    """Masks for a header, each checked. Raises `UsageError` for what is none, or says nothing of what crosses."""
+    if not masks:
+        return ()
+    from worldline.engine.masks import crossing_masks, in_force  # only the few who declare some need it
+
+    return tuple(mask.text for mask in in_force(crossing_masks(masks)).all)
+
+
 class Spec(msgspec.Struct, frozen=True, kw_only=True):
     """What to record: where, which task, with which secrets and capture level (`full` or `refs`).
 

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from worldline.engine import clock
 from worldline.engine.agent_state import AgentState
-from worldline.engine.masks import declarable
-from worldline.engine.spec import RecordingSpec, Spec, workspace_spec
+from worldline.engine.spec import RecordingSpec, Spec, declarable, workspace_spec
 from worldline.engine.threads import in_thread
 from worldline.errors import JoinError, UsageError
 from worldline.model import values

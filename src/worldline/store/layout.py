@@ -86,6 +86,22 @@ def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
         os.close(descriptor)
 
 
+def is_held(path: Path) -> bool:
+    """Whether somebody holds the lock of a file or folder alone. Who only looks shares it for a moment."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child that was forked meanwhile has the descriptor, too
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def make_folder(path: str) -> None:
     """Make one new folder that only its owner can enter; its name is not durable yet. Raises `FileExistsError`."""
     os.mkdir(path, 0o700)

@@ -264,7 +264,7 @@ def take_lock(attempt: Path) -> int:
         descriptor = os.open(attempt / layout.LOCK, flags, 0o600)
     except OSError as error:
         raise LogBroken(f"cannot write in {attempt}: {error.strerror}", file=str(attempt), seq=0) from error
-    if not _locks(descriptor):
+    if not _locks(descriptor, attempt / layout.LOCK):
         os.close(descriptor)
         raise WriterConflict(
             f"another writer{_holder(attempt)} holds {attempt}; record a new attempt", attempt=str(attempt)
@@ -274,19 +274,15 @@ def take_lock(attempt: Path) -> int:
     return descriptor
 
 
-def _locks(descriptor: int) -> bool:
-    """Take the lock, unless a writer has it. Who looks whether one has (`Recording.live`) shares it for a moment."""
+def _locks(descriptor: int, path: Path) -> bool:
+    """Take the lock, unless a writer has it. Who looks whether one has (`layout.is_held`) shares it for a moment."""
     for _ in range(LOOKS):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
-            pass
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-        except BlockingIOError:
-            return False
+            if layout.is_held(path):
+                return False
         time.sleep(0.001)
     return False
 

@@ -6,7 +6,6 @@ directory, an attempt directory, or the published result file.
 
 from __future__ import annotations
 
-import fcntl
 import filecmp
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -148,20 +147,8 @@ class Recording:
     @property
     def live(self) -> bool:
         """Whether a writer holds it now (on this host)."""
-        if not (self.attempt / layout.LOCK).is_file():
-            return False
-        try:
-            descriptor = os.open(self.attempt / layout.LOCK, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except FileNotFoundError:
-            return False
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child that was forked meanwhile has the descriptor, too
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(descriptor)
-        return False
+        lock = self.attempt / layout.LOCK
+        return lock.is_file() and layout.is_held(lock)
 
     @property
     def disposition(self) -> str:

@@ -89,7 +89,7 @@ def _commit(attempt: Path, name: str, encoded: bytes, mode: str) -> Path:
     """The commit point. One attempt of a run at a time, since without hard links the look and the step are two."""
     run = attempt.parent.parent.parent
     with alone(run / layout.ATTEMPTS):
-        if taken := next(iter(sorted(run.glob("*.json"))), None):
+        if taken := result_out(run):
             raise RecordError(f"{taken} is already published by another attempt", path=str(taken))
         if mode == layout.RENAME:
             layout.write_durable(run / name, encoded)
@@ -97,6 +97,11 @@ def _commit(attempt: Path, name: str, encoded: bytes, mode: str) -> Path:
             os.link(attempt / layout.RESULT, run / name)
             layout.sync_directory(run)
     return run / name
+
+
+def result_out(run: Path) -> Path | None:
+    """What a run has published, whichever attempt did; None where nothing is out."""
+    return min(run.glob("*.json"), default=None)
 
 
 @contextmanager

@@ -183,7 +183,9 @@ class LayerStore:
         found = []
         for base in self.place.glob("base_*"):
             head = self.pointed(base.name, HEAD)
-            if head is not None and self.base(base.name).workspace == workspace and not is_written(self.place / head):
+            if head is None or self.base(base.name).workspace != workspace:
+                continue
+            if not layout.is_held(self.place / head):
                 found.append((base.name, head))
         return sorted(found)
 
@@ -241,7 +243,7 @@ class LayerStore:
 
     def is_stood_on(self, base: str) -> bool:
         """Whether a snapshot stands on a base: a layer that nobody writes to."""
-        return any(self.below(path.name)[-1] == base and not is_written(path) for path in self.place.glob("snap_*"))
+        return any(self.below(path.name)[-1] == base and not layout.is_held(path) for path in self.place.glob("snap_*"))
 
     def pin(self, name: str) -> None:
         """Keep a layer, and what it stands on, whatever a sweep finds. Raises `StaleBase` where it is not here."""
@@ -256,7 +258,7 @@ class LayerStore:
         """Remove every layer that none of these, no pin and no writer needs. Returns the bytes that this freed."""
         here = [path for path in self.place.iterdir() if path.name.lstrip(".").startswith(("snap_", "base_"))]
         roots = {name for name in keep if self.has(name)}
-        roots |= {path.name for path in here if (path / PINNED).exists() or is_written(path)}
+        roots |= {path.name for path in here if (path / PINNED).exists() or layout.is_held(path)}
         needed = {each for name in roots if not name.startswith((".", "base_")) for each in self.below(name)} | roots
         freed = 0
         for path in here:
@@ -265,22 +267,6 @@ class LayerStore:
                 self._below.pop(path.name, None)
                 remove(path)
         return freed
-
-
-def is_written(path: Path) -> bool:
-    """Whether somebody writes to a layer."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child that was forked meanwhile has the descriptor, too
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def place_for(workspace: Path, store: Path) -> Path:

@@ -8,7 +8,6 @@ bundle, so a strict replay refuses it still.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
@@ -26,7 +25,7 @@ from worldline.store.bundle.packed import PackedRecording
 from worldline.store.forget import quarantine
 from worldline.store.notes import stored
 from worldline.store.recording import Recording
-from worldline.store.seal import alone, attest
+from worldline.store.seal import alone, attest, result_out
 from worldline.store.verify import verify
 
 STEP = 1 << 20
@@ -109,25 +108,14 @@ def _place_to_build(run: Path) -> Iterator[Path]:
     with ExitStack() as held:
         with alone(run.parent):
             for left in run.parent.glob(f".{run.name}.*.tmp"):
-                _remove_unheld(left)
+                if not layout.is_held(left):  # its maker was killed
+                    shutil.rmtree(left, ignore_errors=True)
             temporary = Path(tempfile.mkdtemp(prefix=f".{run.name}.", suffix=".tmp", dir=run.parent))
             held.enter_context(alone(temporary))
         try:
             yield temporary
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _remove_unheld(left: Path) -> None:
-    """Remove what somebody built who was killed; one that is at work holds it."""
-    descriptor = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(left, ignore_errors=True)
-    except BlockingIOError:
-        pass
-    finally:
-        os.close(descriptor)
 
 
 def _build(bundle: PackedRecording, manifest: Manifest, attempt: Path, pool: Path) -> None:
@@ -185,7 +173,7 @@ def _contents(bundle: PackedRecording, manifest: Manifest, attempt: Path, pool: 
 
 def _publish(recording: Recording, manifest: Manifest) -> None:
     """Put the result where people look, as a file of its own; nothing where one stands there, or none was published."""
-    if manifest.result["publish"] != "none" and not any(recording.run_directory.glob("*.json")):
+    if manifest.result["publish"] != "none" and result_out(recording.run_directory) is None:
         result = recording.run_directory / manifest.result["name"]
         layout.write_durable(result, (recording.attempt / layout.RESULT).read_bytes())
 
@@ -224,6 +212,6 @@ def _refuse_others(run: Path, manifest: Manifest) -> None:
             raise UsageError(f"{run.name} has an attempt here that is not sealed: {how}", path=str(attempt))
         if other.manifest.session != manifest.session:
             raise UsageError(f"{run.name} is another run here, of another session", path=str(attempt))
-    taken = next(iter(sorted(run.glob("*.json"))), None)
+    taken = result_out(run)
     if taken is not None and manifest.result["publish"] != "none":
         raise UsageError(f"{taken} is already published by another attempt of this run", path=str(taken))
